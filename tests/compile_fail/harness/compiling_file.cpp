@@ -1,0 +1,3 @@
+// expect: there is no mistake in this file
+// rejected: it compiles
+int main() {}
