@@ -1,0 +1,181 @@
+// Backend `dry`: runs the same code as a real backend, touches no memory, and keeps the books. With counting arenas it tells
+// exactly what a pass will need.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include <gyre/core/context.hpp>
+#include <gyre/ops/operations.hpp>
+#include <gyre/ops/shapes.hpp>
+
+GYRE_BEGIN
+
+/// What operations cost. FLOPs are 2 x multiply-adds of products and of causal scores and values; elementwise work counts one
+/// FLOP for each element read and is kept apart. Bytes are the operands read and written once each.
+struct operation_cost {
+  double product_flops = 0, elementwise_flops = 0, bytes = 0;
+  index calls = 0;
+  operation_cost& operator+=(const operation_cost& o) {
+    product_flops += o.product_flops, elementwise_flops += o.elementwise_flops, bytes += o.bytes, calls += o.calls;
+    return *this;
+  }
+};
+
+/// Plans for backend `Of`: workspaces are those that Of asks for.
+template <class Of>
+struct dry {
+  template <class T>
+  struct prepared {};
+
+  std::array<operation_cost, static_cast<std::size_t>(operation::count)> costs{};
+
+  operation_cost total() const {
+    operation_cost sum;
+    for (const operation_cost& c : costs) sum += c;
+    return sum;
+  }
+
+  static index rms_norm_backward_workspace(index rows, index cols) { return Of::rms_norm_backward_workspace(rows, cols); }
+  static index column_sum_workspace(index rows, index cols) { return Of::column_sum_workspace(rows, cols); }
+  static index attention_backward_workspace(index rows, attention_shape shape) {
+    return Of::attention_backward_workspace(rows, shape);
+  }
+
+  template <class T, class U>
+  void fill(matrix_view<T> y, U) {
+    touch<T>(operation::fill, 0, y.size());
+  }
+  template <class T>
+  void copy(matrix_view<const T>, matrix_view<T> y) {
+    touch<T>(operation::copy, 0, 2 * y.size());
+  }
+  template <class T>
+  void add(matrix_view<const T>, matrix_view<T> y) {
+    touch<T>(operation::add, y.size(), 3 * y.size());
+  }
+  template <class T>
+  void gather(matrix_view<const T>, std::span<const index>, matrix_view<T> y) {
+    touch<T>(operation::gather, 0, 2 * y.size());
+  }
+  template <class T>
+  void embed(matrix_view<const T>, std::span<const token>, double, matrix_view<T> y) {
+    touch<T>(operation::embed, y.size(), 2 * y.size());
+  }
+  template <class T>
+  void embed_backward(matrix_view<const T> dy, std::span<const token>, double, matrix_view<T>) {
+    touch<T>(operation::embed_backward, dy.size(), 3 * dy.size());
+  }
+  template <class T, class S>
+  void rms_norm(matrix_view<const T> x, const T*, double, matrix_view<T>, S*) {
+    touch<T>(operation::rms_norm, x.size(), 2 * x.size());
+  }
+  template <class T, class S>
+  void add_rms_norm(matrix_view<const T> x, matrix_view<const T>, const T*, double, matrix_view<T>, matrix_view<T>, S*) {
+    touch<T>(operation::add_rms_norm, 2 * x.size(), 4 * x.size());
+  }
+  template <class T, class S>
+  void rms_norm_backward(matrix_view<const T> x, const T*, const S*, matrix_view<const T>, matrix_view<T>, T*, T*) {
+    touch<T>(operation::rms_norm_backward, 3 * x.size(), 4 * x.size());
+  }
+  template <class T, class Prepared>
+  void product(matrix_view<const T> x, weight_matrix<T, Prepared> w, matrix_view<T>, bool) {
+    multiply<T>(operation::product, x.rows, w.raw.rows, w.raw.cols);
+  }
+  template <class T, class Prepared>
+  void product_input_gradient(matrix_view<const T> dy, weight_matrix<T, Prepared> w, matrix_view<T>, bool) {
+    multiply<T>(operation::product_input_gradient, dy.rows, w.raw.rows, w.raw.cols);
+  }
+  template <class T>
+  void product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, matrix_view<T>) {
+    multiply<T>(operation::product_weight_gradient, dy.rows, dy.cols, x.cols);
+  }
+  template <class T>
+  void gated_silu(matrix_view<const T> h, matrix_view<T> a) {
+    touch<T>(operation::gated_silu, h.size(), h.size() + a.size());
+  }
+  template <class T>
+  void gated_silu_backward(matrix_view<const T> h, matrix_view<const T> da, matrix_view<T>) {
+    touch<T>(operation::gated_silu_backward, h.size() + da.size(), 2 * h.size() + da.size());
+  }
+  template <class T>
+  void rotary(matrix_view<T> x, const T*, std::span<const std::int32_t>, const T*, rotary_shape) {
+    touch<T>(operation::rotary, x.size(), 2 * x.size());
+  }
+  template <class T>
+  void rotary_backward(matrix_view<T> dx, std::span<const std::int32_t>, const T*, rotary_shape) {
+    touch<T>(operation::rotary_backward, dx.size(), 2 * dx.size());
+  }
+  template <class T>
+  void column_sum(matrix_view<const T> x, T*, T*) {
+    touch<T>(operation::column_sum, x.size(), x.size());
+  }
+  template <class T, class S>
+  void attention(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, const batch_layout& layout,
+                 attention_shape shape, matrix_view<T> o, S*) {
+    attend<T>(operation::attention, 2, layout, shape, q.size() + k.size() + v.size() + o.size());
+  }
+  /// Scores again, then the gradients of values, probabilities, queries and keys: five products where forward has two.
+  template <class T, class S>
+  void attention_backward(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, matrix_view<const T> o,
+                          const S*, matrix_view<const T>, const batch_layout& layout, attention_shape shape, matrix_view<T>,
+                          matrix_view<T>, matrix_view<T>, S*) {
+    attend<T>(operation::attention_backward, 5, layout, shape, 2 * (q.size() + k.size() + v.size() + o.size()));
+  }
+  template <class T>
+  void cache_append(matrix_view<const T> k, matrix_view<const T> v, const batch_layout&, std::span<const cache_lane<T>>,
+                    index) {
+    touch<T>(operation::cache_append, 0, 2 * (k.size() + v.size()));
+  }
+  template <class T>
+  void cached_attention(matrix_view<const T> q, const batch_layout& layout, std::span<const cache_lane<T>>, index,
+                        attention_shape shape, int, matrix_view<T> o) {
+    index read = 0;
+    for (const sequence_span& s : layout.sequences()) read += 2 * (s.past + s.count) * shape.kv_heads * shape.width;
+    attend<T>(operation::cached_attention, 2, layout, shape, q.size() + o.size() + read);
+  }
+  template <class T, class S>
+  void cross_entropy(matrix_view<T> logits, std::span<const token>, std::type_identity_t<S>, S*, bool gradient) {
+    touch<T>(operation::cross_entropy, logits.size(), (gradient ? 2 : 1) * logits.size());
+  }
+  template <class S>
+  S sum(const S*, index count) {
+    touch<S>(operation::sum, count, count);
+    return S(0);
+  }
+  template <class T>
+  void random_normal(matrix_view<T> y, const batch_layout&, state_key, double, bool) {
+    touch<T>(operation::random_normal, y.size(), y.size());
+  }
+  template <class T>
+  void standardise(matrix_view<T> y) {
+    touch<T>(operation::standardise, y.size(), 2 * y.size());
+  }
+
+ private:
+  void book(operation what, double products, double elementwise, double bytes) {
+    costs[static_cast<std::size_t>(what)] += {products, elementwise, bytes, 1};
+  }
+  template <class T>
+  void touch(operation what, index elements, index moved) {
+    book(what, 0, static_cast<double>(elements), static_cast<double>(moved) * sizeof(T));
+  }
+  template <class T>
+  void multiply(operation what, index rows, index out, index in) {
+    const double r = static_cast<double>(rows), o = static_cast<double>(out), i = static_cast<double>(in);
+    book(what, 2 * r * o * i, 0, (r * o + r * i + o * i) * sizeof(T));
+  }
+  template <class T>
+  void attend(operation what, double products, const batch_layout& layout, attention_shape shape, index moved) {
+    double pairs = 0;  // query, key
+    for (const sequence_span& s : layout.sequences()) {
+      const double n = static_cast<double>(s.count), past = static_cast<double>(s.past);
+      pairs += n * past + n * (n + 1) / 2;
+    }
+    const double heads = static_cast<double>(shape.heads);
+    book(what, products * 2 * pairs * heads * static_cast<double>(shape.width), pairs * heads,
+         static_cast<double>(moved) * sizeof(T));
+  }
+};
+
+GYRE_END

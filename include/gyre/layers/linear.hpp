@@ -1,0 +1,44 @@
+// Linear map without bias: y = x W^T.
+#pragma once
+
+#include <gyre/core/concepts.hpp>
+
+GYRE_BEGIN
+
+struct linear_options {
+  role kind = role::input_projection;
+  tensor_parts parts{};  // of a fused matrix
+  constexpr bool operator==(const linear_options&) const = default;
+};
+
+template <int In, int Out, linear_options O = linear_options{}>
+struct linear {
+  static_assert(In > 0 && Out > 0, "linear: both widths must be at least 1");
+  static constexpr int inputs = In, outputs = Out;
+  static constexpr index parameter_count = index{In} * Out;
+
+  template <class P>
+  struct tape {
+    rows<const activation_t<P>, In> x;
+  };
+
+  template <class V>
+  static constexpr void visit(V& v, const path& at) {
+    v.tensor(path{&at, "weight"}, {Out, In}, O.kind, O.parts);
+  }
+
+  template <class B, class P>
+  static void forward(context<B, P>& c, weights<B, P> w, rows<const activation_t<P>, In> x, rows<activation_t<P>, Out> y,
+                      tape<P>& t) {
+    t.x = x;
+    c.device.product(x.view(), w.matrix(Out, In), y.view(), false);
+  }
+  template <class B, class P>
+  static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
+                       rows<const activation_t<P>, Out> dy, rows<activation_t<P>, In> dx, bool accumulate = true) {
+    c.device.product_weight_gradient(dy.view(), t.x.view(), matrix_view<gradient_t<P>>(dw, Out, In));
+    c.device.product_input_gradient(dy.view(), w.matrix(Out, In), dx.view(), accumulate);
+  }
+};
+
+GYRE_END

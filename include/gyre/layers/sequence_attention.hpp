@@ -1,0 +1,127 @@
+// Causal attention over the tokens of a sequence, with rotary positions and grouped queries.
+#pragma once
+
+#include <cmath>
+
+#include <gyre/core/dims.hpp>
+#include <gyre/layers/linear.hpp>
+#include <gyre/ops/shapes.hpp>
+
+GYRE_BEGIN
+
+/// Rules of a sequence attention.
+struct attention_options {
+  pairing pairs = pairing::adjacent;  // which features one rotary angle turns
+  bool query_key_bias = true;         // learned, on q and k only, added before the rotation
+  constexpr bool operator==(const attention_options&) const = default;
+};
+
+/// recurrent_depth, section 1: fused Wqkv with rows [q heads | k heads | v heads], bias on q and k, rotary encoding at the
+/// token's absolute position, scores scaled by 1 / sqrt(d), output projection; no other biases. With grouped queries G of H
+/// heads hold keys and values, and the bias has H + G rows.
+template <dims D, attention_options O = attention_options{}>
+struct sequence_attention {
+  static_assert(D.width > 0, "sequence_attention: dims.width must be at least 1");
+  static_assert(D.heads > 0, "sequence_attention: dims.heads must be at least 1");
+  static_assert(D.head_width > 0 || D.heads <= 0 || D.width % D.heads == 0,
+                "sequence_attention: dims.width must be a multiple of dims.heads, or give dims.head_width");
+  static_assert(D.width_per_head() % 2 == 0,
+                "sequence_attention: rotary encoding turns pairs, so the width of a head must be even");
+  static_assert(D.heads <= 0 || D.heads % (D.key_value_heads() > 0 ? D.key_value_heads() : 1) == 0,
+                "sequence_attention: dims.heads must be a multiple of dims.kv_heads");
+  static_assert(D.context > 0, "sequence_attention: dims.context must be at least 1");
+
+  static constexpr dims shape = D;
+  static constexpr std::string_view name = "attn";
+  static constexpr int width = D.width, inputs = width, outputs = width;
+  static constexpr int q_width = D.query_width(), kv_width = D.key_value_width(), qk_width = q_width + kv_width;
+  static constexpr int fused_width = qk_width + kv_width;
+  static constexpr index cache_width = 2 * kv_width;
+  using qkv = linear<width, fused_width, linear_options{role::input_projection, {{q_width, kv_width, kv_width}}}>;
+  using proj = linear<q_width, width, linear_options{role::output_projection}>;
+  static constexpr index bias_count = O.query_key_bias ? qk_width : 0;
+  static constexpr index parameter_count = bias_count + qkv::parameter_count + proj::parameter_count;
+  static constexpr rotary_spec rotary{D.rope_base, D.width_per_head(), D.context};
+
+  template <class P>
+  struct tape {
+    tape_t<qkv, P> in;
+    tape_t<proj, P> out;
+    rows<activation_t<P>, fused_width> fused;  // [q | k | v], q and k rotated
+    rows<activation_t<P>, q_width> read;       // what the heads read, before the output projection
+    statistic_t<P>* lse = nullptr;             // (tokens, heads)
+  };
+
+  template <class V>
+  static constexpr void visit(V& v, const path& at) {
+    const int d = D.width_per_head();
+    if constexpr (O.query_key_bias) {
+      if constexpr (D.key_value_heads() == D.heads)
+        v.tensor(path{&at, "qk_bias"}, {2, 1, D.heads, d}, role::bias);
+      else
+        v.tensor(path{&at, "qk_bias"}, {D.heads + D.key_value_heads(), d}, role::bias);
+    }
+    qkv::visit(v, path{&at, "Wqkv"});
+    proj::visit(v, path{&at, "proj"});
+    v.rotary(rotary);
+  }
+
+  template <class B, class P>
+  static void forward(context<B, P>& c, weights<B, P> w, rows<const activation_t<P>, width> x, rows<activation_t<P>, width> y,
+                      tape<P>& t) {
+    using T = activation_t<P>;
+    t.fused = c.tape.template take_rows<T, fused_width>(x.count);
+    t.read = c.tape.template take_rows<T, q_width>(x.count);
+    qkv::forward(c, w + bias_count, x, t.fused, t.in);
+    const matrix_view<T> fused = t.fused.view();
+    c.device.rotary(fused.columns(0, qk_width), O.query_key_bias ? w.data : nullptr, c.layout.positions(),
+                    c.tables.find(rotary), turned());
+    const matrix_view<const T> q = fused.columns(0, q_width), k = fused.columns(q_width, kv_width),
+                               v = fused.columns(qk_width, kv_width);
+    if (c.lanes.empty()) {
+      t.lse = c.tape.template take<statistic_t<P>>(x.count * D.heads);
+      c.device.attention(q, k, v, c.layout, heads(), t.read.view(), t.lse);
+    } else {
+      c.device.cache_append(k, v, c.layout, c.lanes, c.cache_cursor);
+      c.device.cached_attention(q, c.layout, c.lanes, c.cache_cursor, heads(), c.step, t.read.view());
+      c.cache_cursor += cache_width;
+    }
+    proj::forward(c, w + bias_count + qkv::parameter_count, rows<const T, q_width>(t.read), y, t.out);
+  }
+
+  template <class B, class P>
+  static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
+                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx) {
+    using T = activation_t<P>;
+    frame f(c.scratch);
+    auto d_read = c.scratch.template take_rows<T, q_width>(dy.count);
+    auto d_fused = c.scratch.template take_rows<T, fused_width>(dy.count);
+    const index proj_at = bias_count + qkv::parameter_count;
+    proj::backward(c, w + proj_at, dw + proj_at, t.out, dy, d_read, false);
+    const matrix_view<const T> fused = t.fused.view();
+    const matrix_view<T> d = d_fused.view();
+    {
+      frame g(c.scratch);
+      auto* workspace = c.scratch.template take<statistic_t<P>>(B::attention_backward_workspace(dy.count, heads()));
+      c.device.attention_backward(
+          fused.columns(0, q_width), fused.columns(q_width, kv_width), fused.columns(qk_width, kv_width),
+          matrix_view<const T>(t.read.view()), static_cast<const statistic_t<P>*>(t.lse), matrix_view<const T>(d_read.view()),
+          c.layout, heads(), d.columns(0, q_width), d.columns(q_width, kv_width), d.columns(qk_width, kv_width), workspace);
+    }
+    c.device.rotary_backward(d.columns(0, qk_width), c.layout.positions(), c.tables.find(rotary), turned());
+    if constexpr (O.query_key_bias) {
+      frame g(c.scratch);
+      auto* workspace = c.scratch.template take<T>(B::column_sum_workspace(dy.count, qk_width));
+      c.device.column_sum(matrix_view<const T>(d.columns(0, qk_width)), dw, workspace);
+    }
+    qkv::backward(c, w + bias_count, dw + bias_count, t.in, rows<const T, fused_width>(d_fused), dx);
+  }
+
+ private:
+  static attention_shape heads() {
+    return {D.heads, D.key_value_heads(), D.width_per_head(), 1 / std::sqrt(static_cast<double>(D.width_per_head()))};
+  }
+  static constexpr rotary_shape turned() { return {D.heads + D.key_value_heads(), D.width_per_head(), O.pairs}; }
+};
+
+GYRE_END

@@ -1,0 +1,135 @@
+// The contract between layers and backends: every operation's signature, meaning, aliasing and accumulation. Read this first
+// to write a backend; backend/reference is the contract in plain loops, and what every other backend is compared with.
+//
+// Conventions
+//   T           activation and parameter scalar. S: statistic scalar (norm factors, log-sum-exp, losses). V<T>: matrix_view<T>.
+//   assigns     the output's old content is not read. accumulates: the result is added to what is there.
+//   aliasing    outputs must not overlap inputs unless an operation says "in place".
+//   determinism the result does not depend on the number of threads, nor a row's result on the rows around it, except that sums
+//               over rows (parameter gradients) depend on the number of rows.
+//   sizes       zero rows are legal everywhere. Views may be strided; pointers to vectors are contiguous.
+//   workspace   scalars that the caller takes from its scratch arena: the static function `<operation>_workspace` of the
+//               backend says how many, so that a dry run plans them.
+//   tolerance   of a backend in precision eps against the reference in exact arithmetic, per element:
+//               sums of n terms c * n * eps * sum|terms| with c = 2 (products, norms, attention, column sums); elementwise
+//               functions 8 eps relative to the largest intermediate.
+//
+// Memory
+//   std::byte* allocate(std::size_t bytes)                       64-byte aligned; std::bad_alloc or gyre::error when exhausted
+//   void deallocate(std::byte*, std::size_t bytes) noexcept
+//   prepared<T>                                                  what the backend derives from weights (packed copies)
+//     prepared(B&, const T* flat, span<const tensor_entry>, bool backward)   plans and allocates; `backward`: gradients follow
+//     void refresh(B&)                                           recomputes after the weights changed
+//
+// Elementwise
+//   fill(V<T> y, T value)                                        assigns
+//   copy(V<const T> x, V<T> y)                                   assigns
+//   add(V<const T> x, V<T> y)                                    y += x
+//   gather(V<const T> x, span<const index> from, V<T> y)         y[i] = x[from[i]]
+//
+// Embedding
+//   embed(V<const T> table, span<const token> ids, double scale, V<T> y)             y[i] = scale * table[ids[i]]
+//   embed_backward(V<const T> dy, span<const token> ids, double scale, V<T> dtable)  accumulates, in the order of the rows
+//
+// Norms: y = x * rstd * gain, rstd = 1 / sqrt(mean(x^2) + eps) in S; x * rstd is rounded to T before the gain multiplies it
+//   rms_norm(V<const T> x, const T* gain, double eps, V<T> y, S* rstd)               gain null: none; y may be x; rstd (rows)
+//   add_rms_norm(V<const T> x, V<const T> f, const T* gain, double eps, V<T> sum, V<T> y, S* rstd)
+//                                                                sum = x + f, y = norm of sum; sum may be x or f
+//   rms_norm_backward(V<const T> x, const T* gain, const S* rstd, V<const T> dy, V<T> dx, T* dgain, T* workspace)
+//                                                                dx accumulates, dgain (or null) accumulates
+//
+// Products with weights w (out, in)
+//   product(V<const T> x, weight_matrix w, V<T> y, bool accumulate)                  y (+)= x w^T
+//   product_input_gradient(V<const T> dy, weight_matrix w, V<T> dx, bool accumulate) dx (+)= dy w
+//   product_weight_gradient(V<const T> dy, V<const T> x, V<T> dw)                    dw += dy^T x
+//
+// Gated MLP: h (rows, 2 m) = [gate | up]
+//   gated_silu(V<const T> h, V<T> a)                             a = silu(gate) * up
+//   gated_silu_backward(V<const T> h, V<const T> da, V<T> dh)    assigns dh
+//
+// Rotary encoding of heads * width columns; table (positions, width / 2, 2): cosine, sine
+//   rotary(V<T> x, const T* bias, span<const int32> positions, const T* table, rotary_shape)   in place: x = R(pos) (x + bias)
+//   rotary_backward(V<T> dx, span<const int32> positions, const T* table, rotary_shape)        in place: dx = R(pos)^T dx
+//   column_sum(V<const T> x, T* sum, T* workspace)               accumulates: sum[j] += sum_i x[i][j]
+//
+// Sequence attention, causal within each sequence of the layout; q (rows, heads * width), k and v (rows, kv_heads * width)
+//   attention(q, k, v, const batch_layout&, attention_shape, V<T> o, S* lse)         lse (rows, heads): log-sum-exp of the scores
+//   attention_backward(q, k, v, V<const T> o, const S* lse, V<const T> d_o, const batch_layout&, attention_shape,
+//                      V<T> dq, V<T> dk, V<T> dv, S* workspace)                      assigns dq, dk, dv
+//   cache_append(V<const T> k, V<const T> v, const batch_layout&, span<const cache_lane<T>>, index cursor)
+//                                                                writes positions past .. past + count - 1 of every lane
+//   cached_attention(V<const T> q, const batch_layout&, span<const cache_lane<T>>, index cursor, attention_shape, int step,
+//                    V<T> o)
+//                                                                keys and values from the lanes, mask aligned bottom-right; a
+//                                                                past token that ran no more than `step` steps is left out
+//                                                                where the lane knows the steps run
+//
+// Loss
+//   cross_entropy(V<T> logits, span<const token> targets, S scale, S* losses, bool gradient)
+//                                                                losses[i] = logsumexp(logits[i]) - logits[i][target], unscaled,
+//                                                                0 where target < 0; with `gradient` logits become
+//                                                                scale * (softmax - onehot), zero where target < 0
+//   S sum(const S* x, index count)                               in a fixed order
+//
+// Initial states: every value from its own counter (seed, step, sequence key, position, feature)
+//   random_normal(V<T> y, const batch_layout&, state_key, double sigma, bool truncated)   truncated: cut at 3 sigma
+//   standardise(V<T> y)                                          in place: zero mean, unit variance per row
+#pragma once
+
+#include <concepts>
+#include <span>
+
+#include <gyre/core/context.hpp>
+#include <gyre/ops/shapes.hpp>
+
+GYRE_BEGIN
+
+namespace detail {
+
+/// The part of the contract that is checked for one scalar; the full list stands above.
+template <class B, class T>
+concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T* p, const T* q, real_t<T> s, index n,
+                              std::span<const token> ids, const batch_layout& rows,
+                              weight_matrix<T, typename B::template prepared<T>> w, std::span<const index> from,
+                              std::span<const std::int32_t> positions, std::span<const cache_lane<T>> lanes, attention_shape a,
+                              rotary_shape r, state_key key) {
+  b.fill(y, T(s));
+  b.copy(x, y);
+  b.add(x, y);
+  b.gather(x, from, y);
+  b.embed(x, ids, 1.0, y);
+  b.embed_backward(x, ids, 1.0, y);
+  b.rms_norm(x, q, 1.0, y, p);
+  b.add_rms_norm(x, x, q, 1.0, y, y, p);
+  b.rms_norm_backward(x, q, q, x, y, p, p);
+  b.product(x, w, y, true);
+  b.product_input_gradient(x, w, y, true);
+  b.product_weight_gradient(x, x, y);
+  b.gated_silu(x, y);
+  b.gated_silu_backward(x, x, y);
+  b.rotary(y, q, positions, q, r);
+  b.rotary_backward(y, positions, q, r);
+  b.column_sum(x, p, p);
+  b.attention(x, x, x, rows, a, y, p);
+  b.attention_backward(x, x, x, x, q, x, rows, a, y, y, y, p);
+  b.cache_append(x, x, rows, lanes, n);
+  b.cached_attention(x, rows, lanes, n, a, 0, y);
+  b.cross_entropy(y, ids, T(s), p, true);
+  { b.sum(q, n) } -> std::convertible_to<T>;
+  b.random_normal(y, rows, key, 1.0, true);
+  b.standardise(y);
+  { B::rms_norm_backward_workspace(n, n) } -> std::convertible_to<index>;
+  { B::column_sum_workspace(n, n) } -> std::convertible_to<index>;
+  { B::attention_backward_workspace(n, a) } -> std::convertible_to<index>;
+};
+
+}  // namespace detail
+
+/// An implementation of the contract. A backend is an object (a thread pool, a stream), never process-wide state.
+template <class B>
+concept backend = detail::operations<B, float> && detail::operations<B, double> && requires(B& b, std::byte* p, std::size_t n) {
+  { b.allocate(n) } -> std::same_as<std::byte*>;
+  b.deallocate(p, n);
+};
+
+GYRE_END

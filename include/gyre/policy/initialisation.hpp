@@ -1,0 +1,44 @@
+// Initialisation schemes: how each role's tensors start.
+#pragma once
+
+#include <concepts>
+
+#include <gyre/core/parameters.hpp>
+
+GYRE_BEGIN
+
+/// How one tensor starts: every scalar `constant`, or a truncated normal of variance `variance` (before the cut at 3 std).
+struct initial_value {
+  double constant = 0;
+  double variance = 0;  // 0: the constant
+};
+
+/// What a scheme may know of the model.
+struct model_facts {
+  int width = 0;
+  double effective_depth = 0;  // layers executed at the mean number of steps: lP + rbar lR + lC
+};
+
+/// recurrent_depth, section 2: variance 2 / (5 h), for output projections 1 / (5 h L) with L the effective depth; gains 1,
+/// biases 0.
+struct huginn_initialisation {
+  static constexpr initial_value of(role r, const tensor_shape&, model_facts facts) {
+    switch (r) {
+      case role::gain:
+        return {.constant = 1};
+      case role::bias:
+        return {};
+      case role::output_projection:
+        return {.variance = 1 / (5.0 * facts.width * facts.effective_depth)};
+      default:
+        return {.variance = 2 / (5.0 * facts.width)};
+    }
+  }
+};
+
+template <class T>
+concept initialisation_scheme = requires(tensor_shape shape, model_facts facts) {
+  { T::of(role::gain, shape, facts) } -> std::same_as<initial_value>;
+};
+
+GYRE_END
