@@ -217,7 +217,7 @@ class json_builder {
     });
     for (std::size_t i = 1; i < order.size(); ++i)
       require(out.keys_[order[i - 1]] != out.keys_[order[i]], source_, ": byte ", offsets[order[i]], ": duplicate key ",
-              detail::quoted(out.keys_[order[i]]));
+              detail::in_quotes(out.keys_[order[i]]));
   }
 
   json_scanner scan_;
@@ -246,7 +246,7 @@ class json_field {
   /// The member of that name; throws when there is none.
   json_field operator[](std::string_view key) const {
     const json* member = value_->find(key, where());
-    require(member != nullptr, where(), ": the member ", detail::quoted(key), " is missing");
+    require(member != nullptr, where(), ": the member ", detail::in_quotes(key), " is missing");
     return {*member, source_, path_.empty() ? std::string(key) : path_ + "." + std::string(key)};
   }
   /// The element at that position; throws when the array is shorter.

@@ -149,7 +149,7 @@ class json_scanner {
 
   std::string found() const {
     if (at_ >= text_.size()) return "the end of the text";
-    return detail::quoted(text_.substr(at_, 1));
+    return detail::in_quotes(text_.substr(at_, 1));
   }
 
   void skip_space() {

@@ -14,7 +14,7 @@ namespace detail {
 /// Appends `text` in quotes: only what must be escaped is. Throws, naming `what`, unless `text` is valid UTF-8.
 inline void append_json_string(std::string& out, std::string_view text, std::string_view what) {
   const std::size_t valid = utf8_valid_prefix(text);
-  require(valid == text.size(), what, ": the text ", quoted(text), " is not valid UTF-8 at byte ", valid);
+  require(valid == text.size(), what, ": the text ", in_quotes(text), " is not valid UTF-8 at byte ", valid);
   constexpr std::string_view meant = "\"\\\b\f\n\r\t", written = "\"\\bfnrt";
   constexpr char hex[] = "0123456789abcdef";
   out += '"';

@@ -67,7 +67,7 @@ inline void append_utf8(std::string& out, std::uint32_t point) {
 
 /// A name from a file as an error message may show it: in quotes, at most 80 bytes, with everything but printable ASCII and
 /// valid UTF-8 as \xNN, so that a hostile name can neither flood nor steer a terminal.
-inline std::string quoted(std::string_view name) {
+inline std::string in_quotes(std::string_view name) {
   constexpr std::size_t most = 80;
   constexpr char hex[] = "0123456789abcdef";
   std::string out = "'";
