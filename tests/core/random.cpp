@@ -22,8 +22,8 @@ namespace {
 double quantile_error(double q, double tail, double x) {
   const long double root = std::sqrt(2.0L), y = x;
   const long double density = std::exp(-y * y / 2) / std::sqrt(2 * std::acos(-1.0L));
-  const long double residual = std::fabs(q) < 0.25 ? std::erf(y / root) / 2 - q
-                                                   : static_cast<long double>(tail) - std::erfc(std::fabs(y) / root) / 2;
+  const long double residual =
+      std::fabs(q) < 0.25 ? std::erf(y / root) / 2 - q : static_cast<long double>(tail) - std::erfc(std::fabs(y) / root) / 2;
   return x == 0 ? 0 : static_cast<double>(std::fabs(residual / density / y));
 }
 
@@ -149,7 +149,8 @@ TEMPLATE_TEST_CASE("filling equals one call per counter, from any first feature,
   using real = gyre::real_t<TestType>;
   const random_stream stream(seed{1}, purpose::initial_state);
   for (std::uint32_t start : {0u, 1u, 63u, 1000u, 0xffffff00u})
-    for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{63}, std::size_t{64}, std::size_t{129}}) {
+    for (std::size_t size :
+         {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{63}, std::size_t{64}, std::size_t{129}}) {
       const counter first{9, 8, 7, start};
       std::vector<TestType> cut(size + 1, TestType(99)), normal(size + 1, TestType(99));
       stream.fill_truncated_normal(std::span(cut).first(size), first, 0.5);

@@ -21,7 +21,8 @@ const random_stream stream(seed{5}, purpose::task);
 // Chi-square within 5 standard deviations of its mean (variance 2 n at n degrees of freedom).
 void check_chi_square(const std::vector<double>& counts, const std::vector<double>& expected) {
   double chi_square = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) chi_square += (counts[i] - expected[i]) * (counts[i] - expected[i]) / expected[i];
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    chi_square += (counts[i] - expected[i]) * (counts[i] - expected[i]) / expected[i];
   const double degrees = static_cast<double>(counts.size() - 1);
   CHECK(chi_square < degrees + 5 * std::sqrt(2 * degrees));
 }
