@@ -150,7 +150,8 @@ TEST_CASE("user threads may share a pool") {
 TEST_CASE("scratch is aligned, kept, and one task's alone") {
   thread_pool pool(2);
   std::vector<const void*> first(2), second(2);
-  pool.run(64, 4096 * sizeof(double), [&](index, int w) { first[static_cast<std::size_t>(w)] = pool.scratch<double>(w, 4096); });
+  pool.run(64, 4096 * sizeof(double),
+           [&](index, int w) { first[static_cast<std::size_t>(w)] = pool.scratch<double>(w, 4096); });
   pool.run(64, [&](index, int w) { second[static_cast<std::size_t>(w)] = pool.scratch<double>(w, 4096); });
   for (std::size_t w = 0; w < 2; ++w) {
     REQUIRE(reinterpret_cast<std::uintptr_t>(second[w]) % 64 == 0);

@@ -1,0 +1,139 @@
+// Matrices rearranged for the product kernels.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include <gyre/backend/cpu/aligned.hpp>
+#include <gyre/backend/cpu/pool.hpp>
+#include <gyre/backend/cpu/tile.hpp>
+#include <gyre/core/error.hpp>
+#include <gyre/core/types.hpp>
+
+GYRE_BEGIN
+
+namespace detail {
+
+constexpr index divide_up(index a, index b) { return (a + b - 1) / b; }
+
+/// Panel [k][Width] of columns [first, first + Width) of w(depth, cols); columns that do not exist are 0.
+template <class T>
+void pack_panel(T* to, index width, matrix_view<const T> w, index first) {
+  const index here = (std::min)(width, w.cols - first);
+  if (here == width && width % simd<T>::width == 0) {
+    for (index k = 0; k < w.rows; ++k, to += width)
+      for (index j = 0; j < width; j += simd<T>::width) simd<T>::load(w[k] + first + j).store(to + j);
+    return;
+  }
+  for (index k = 0; k < w.rows; ++k, to += width) {
+    const T* from = w[k] + first;
+    index j = 0;
+    for (; j < here; ++j) to[j] = from[j];
+    for (; j < width; ++j) to[j] = T(0);
+  }
+}
+
+/// The same panel of w^T, for w(cols, depth), each element multiplied by `scale`.
+template <class T>
+void pack_panel_transposed(T* to, index width, matrix_view<const T> w, index first, T scale = T(1)) {
+  const index here = (std::min)(width, w.rows - first);
+  constexpr index block = 8;  // k at a time: a cache line or two of each row
+  for (index k = 0; k < w.cols; k += block) {
+    const index end = (std::min)(k + block, w.cols);
+    for (index j = 0; j < here; ++j) {
+      const T* from = w[first + j];
+      for (index kk = k; kk < end; ++kk) to[kk * width + j] = scale * from[kk];
+    }
+    for (index j = here; j < width; ++j)
+      for (index kk = k; kk < end; ++kk) to[kk * width + j] = T(0);
+  }
+}
+
+/// Rows of A as tile_source::grouped wants them: a(rows = tile height, depth).
+template <class T>
+void pack_grouped(T* to, matrix_view<const T> a) {
+  constexpr index group = tile_shape<T>::group;
+  const index step = a.rows * group;
+  for (index i = 0; i < a.rows; ++i) {
+    const T* from = a[i];
+    T* row = to + i * group;
+    index k = 0;
+    for (; k + group <= a.cols; k += group, row += step)
+      for (index kk = 0; kk < group; ++kk) row[kk] = from[k + kk];
+    for (index kk = 0; k < a.cols; ++k, ++kk) row[kk] = from[k];
+  }
+}
+
+}  // namespace detail
+
+/// The right factor B(depth, cols) of a product, rearranged once so that each product reads it front to back: panels of a few
+/// columns, padded with zeros, each panel its rows one after the other. Holds one copy; it does not refer to the original.
+///
+/// The memory is the caller's, `size(depth, cols)` scalars aligned to 64 bytes, or, if none is given, the object's own.
+template <class T>
+class packed_matrix {
+ public:
+  using scalar = T;
+  static constexpr index panel = detail::tile_shape<T>::cols;
+
+  /// Scalars that a packed B(depth, cols) takes.
+  static constexpr index size(index depth, index cols) { return detail::divide_up(cols, panel) * panel * depth; }
+
+  packed_matrix() = default;
+  packed_matrix(index depth, index cols) : depth_(depth), cols_(cols) {
+    check();
+    own_ = detail::allocate_aligned(sizeof(T) * static_cast<std::size_t>(size(depth, cols)));
+    data_ = reinterpret_cast<T*>(own_.get());
+  }
+  packed_matrix(T* memory, index depth, index cols) : data_(memory), depth_(depth), cols_(cols) { check(); }
+
+  index depth() const { return depth_; }
+  index cols() const { return cols_; }
+  index panels() const { return detail::divide_up(cols_, panel); }
+  const T* data() const { return data_; }
+  /// Panel p: (depth, panel), contiguous.
+  T* operator[](index p) { return data_ + p * panel * depth_; }
+  const T* operator[](index p) const { return data_ + p * panel * depth_; }
+
+  /// B = b, b(depth, cols) anywhere in memory.
+  void pack(matrix_view<const T> b) { pack_panels(b, 0, panels()); }
+  /// B = w^T, w(cols, depth): for y = x w^T with weights stored (out, in).
+  void pack_transposed(matrix_view<const T> w, T scale = T(1)) { pack_panels_transposed(w, scale, 0, panels()); }
+
+  void pack(thread_pool& pool, matrix_view<const T> b) {
+    const index step = panels_per_task();
+    pool.run(detail::divide_up(panels(), step),
+             [&](index task, int) { pack_panels(b, task * step, (std::min)(panels(), (task + 1) * step)); });
+  }
+  void pack_transposed(thread_pool& pool, matrix_view<const T> w) {
+    const index step = panels_per_task();
+    pool.run(detail::divide_up(panels(), step),
+             [&](index task, int) { pack_panels_transposed(w, T(1), task * step, (std::min)(panels(), (task + 1) * step)); });
+  }
+
+ private:
+  void check() const {
+    if (depth_ < 0 || cols_ < 0) fail("packed_matrix: negative size ", depth_, " x ", cols_);
+  }
+  void match(index depth, index cols) const {
+    if (depth != depth_ || cols != cols_)
+      fail("packed_matrix::pack: a matrix of ", depth, " x ", cols, " given to a packed matrix of ", depth_, " x ", cols_);
+  }
+  // About 64 KiB of work.
+  index panels_per_task() const { return (std::max)(index{1}, index{16384} / (std::max)(index{1}, panel * depth_)); }
+
+  void pack_panels(matrix_view<const T> b, index from, index to) {
+    match(b.rows, b.cols);
+    for (index p = from; p < to; ++p) detail::pack_panel((*this)[p], panel, b, p * panel);
+  }
+  void pack_panels_transposed(matrix_view<const T> w, T scale, index from, index to) {
+    match(w.cols, w.rows);
+    for (index p = from; p < to; ++p) detail::pack_panel_transposed((*this)[p], panel, w, p * panel, scale);
+  }
+
+  T* data_ = nullptr;
+  index depth_ = 0, cols_ = 0;
+  detail::aligned_memory own_;
+};
+
+GYRE_END

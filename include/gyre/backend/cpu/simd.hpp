@@ -1,0 +1,139 @@
+// One vector register of float or double, as wide as the instruction set the translation unit is compiled for.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#if (defined(__AVX512F__) || defined(__FMA__)) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
+
+#include <gyre/config.hpp>
+
+// The same conditions as those that choose the instruction set in the namespace's name: a layout never differs between units
+// that share a namespace.
+#if defined(__GNUC__) && defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512BW__)
+#define GYRE_SIMD_BYTES 64
+#elif defined(__GNUC__) && defined(__AVX2__) && defined(__FMA__)
+#define GYRE_SIMD_BYTES 32
+#else
+#define GYRE_SIMD_BYTES 16
+#endif
+
+#if defined(__GNUC__)
+#define GYRE_INLINE __attribute__((always_inline)) inline
+#else
+#define GYRE_INLINE inline
+#endif
+
+GYRE_BEGIN
+
+namespace detail {
+
+inline constexpr int simd_bytes = GYRE_SIMD_BYTES;
+
+#if defined(__GNUC__)
+
+/// A vector of T. Arithmetic is lane by lane.
+template <class T>
+struct simd {
+  static constexpr int width = simd_bytes / static_cast<int>(sizeof(T));
+  using native [[gnu::vector_size(GYRE_SIMD_BYTES)]] = T;
+  native v;
+
+  /// No alignment is asked for.
+  GYRE_INLINE static simd load(const T* from) {
+    simd r;
+    std::memcpy(&r.v, from, sizeof r.v);
+    return r;
+  }
+  GYRE_INLINE void store(T* to) const { std::memcpy(to, &v, sizeof v); }
+  GYRE_INLINE static simd broadcast(T x) { return {x - native{}}; }
+  GYRE_INLINE static simd zero() { return {native{}}; }
+
+  friend GYRE_INLINE simd operator+(simd a, simd b) { return {a.v + b.v}; }
+  friend GYRE_INLINE simd operator-(simd a, simd b) { return {a.v - b.v}; }
+  friend GYRE_INLINE simd operator*(simd a, simd b) { return {a.v * b.v}; }
+  friend GYRE_INLINE simd operator/(simd a, simd b) { return {a.v / b.v}; }
+  GYRE_INLINE T operator[](int lane) const { return v[lane]; }
+};
+
+/// a * b + c, with one rounding where the instruction set has it.
+template <class T>
+GYRE_INLINE simd<T> fma(simd<T> a, simd<T> b, simd<T> c) {
+#if GYRE_SIMD_BYTES == 64
+  if constexpr (sizeof(T) == 4)
+    return {(typename simd<T>::native)_mm512_fmadd_ps((__m512)a.v, (__m512)b.v, (__m512)c.v)};
+  else
+    return {(typename simd<T>::native)_mm512_fmadd_pd((__m512d)a.v, (__m512d)b.v, (__m512d)c.v)};
+#elif GYRE_SIMD_BYTES == 32
+  if constexpr (sizeof(T) == 4)
+    return {(typename simd<T>::native)_mm256_fmadd_ps((__m256)a.v, (__m256)b.v, (__m256)c.v)};
+  else
+    return {(typename simd<T>::native)_mm256_fmadd_pd((__m256d)a.v, (__m256d)b.v, (__m256d)c.v)};
+#else
+  return {a.v * b.v + c.v};
+#endif
+}
+
+#else  // no vector extensions: plain loops, which a compiler may vectorise
+
+template <class T>
+struct simd {
+  static constexpr int width = simd_bytes / static_cast<int>(sizeof(T));
+  T v[width];
+
+  static simd load(const T* from) {
+    simd r;
+    std::memcpy(r.v, from, sizeof r.v);
+    return r;
+  }
+  void store(T* to) const { std::memcpy(to, v, sizeof v); }
+  static simd broadcast(T x) {
+    simd r;
+    for (T& lane : r.v) lane = x;
+    return r;
+  }
+  static simd zero() { return broadcast(T(0)); }
+  template <class F>
+  static simd map(const simd& a, const simd& b, F f) {
+    simd r;
+    for (int i = 0; i < width; ++i) r.v[i] = f(a.v[i], b.v[i]);
+    return r;
+  }
+  friend simd operator+(simd a, simd b) {
+    return map(a, b, [](T x, T y) { return x + y; });
+  }
+  friend simd operator-(simd a, simd b) {
+    return map(a, b, [](T x, T y) { return x - y; });
+  }
+  friend simd operator*(simd a, simd b) {
+    return map(a, b, [](T x, T y) { return x * y; });
+  }
+  friend simd operator/(simd a, simd b) {
+    return map(a, b, [](T x, T y) { return x / y; });
+  }
+  T operator[](int lane) const { return v[lane]; }
+};
+
+template <class T>
+simd<T> fma(simd<T> a, simd<T> b, simd<T> c) {
+  return a * b + c;
+}
+
+#endif
+
+/// The sum of the lanes, halves first: lane i with lane i + width / 2, and so on. One order on every instruction set's width.
+template <class T>
+GYRE_INLINE T sum(simd<T> x) {
+  T lanes[simd<T>::width];
+  x.store(lanes);
+  for (int half = simd<T>::width / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  return lanes[0];
+}
+
+}  // namespace detail
+
+GYRE_END

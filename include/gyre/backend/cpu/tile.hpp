@@ -1,0 +1,140 @@
+// The innermost kernel of all matrix products: a tile of the result held in registers while the inner dimension passes by.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include <gyre/backend/cpu/simd.hpp>
+#include <gyre/core/types.hpp>
+
+GYRE_BEGIN
+
+namespace detail {
+
+/// Shape of the register tile: `rows` rows of A by `cols` columns of B. Two vectors wide; as high as the registers allow.
+template <class T>
+struct tile_shape {
+  static constexpr int vectors = 2;
+  static constexpr int cols = vectors * simd<T>::width;
+  static constexpr int rows = simd_bytes == 64 ? 14 : 6;
+  static constexpr int direct_rows = simd_bytes == 64 ? 8 : 6;  // highest tile that reads A where it lies
+  static constexpr int group = 4;                               // steps of the inner dimension in one pass of the loop
+};
+
+/// How A(row, k) of a product lies in memory.
+enum class tile_source {
+  grouped,     // packed: four k of the tile's first row, four of its second, ..., then the next four k
+  direct,      // rows as the caller has them: consecutive k are adjacent, rows a stride apart
+  transposed,  // consecutive rows are adjacent, k a stride apart
+};
+
+template <class T, std::size_t... J>
+GYRE_INLINE void tile_row(simd<T>* sums, T a, const simd<T>* b, std::index_sequence<J...>) {
+  const simd<T> x = simd<T>::broadcast(a);
+  ((sums[J] = fma(x, b[J], sums[J])), ...);
+}
+
+// One step of the inner dimension. Written with packs instead of loops: the sums must end up in registers at -O2 too.
+template <class T, std::size_t... I, std::size_t... J>
+GYRE_INLINE void tile_step(simd<T>* sums, const T* a, index a_row, const T* b, index b_panel, std::index_sequence<I...>,
+                           std::index_sequence<J...> columns) {
+  constexpr std::size_t vectors = tile_shape<T>::vectors, width = simd<T>::width;
+  const simd<T> bs[] = {simd<T>::load(b + static_cast<index>(J / vectors) * b_panel + J % vectors * width)...};
+  (tile_row(sums + I * sizeof...(J), a[static_cast<index>(I) * a_row], bs, columns), ...);
+}
+
+template <class T, std::size_t Across, std::size_t... N>
+GYRE_INLINE void tile_load(simd<T>* sums, const T* c, index c_row, std::index_sequence<N...>) {
+  ((sums[N] = simd<T>::load(c + static_cast<index>(N / Across) * c_row + N % Across * simd<T>::width)), ...);
+}
+template <class T, std::size_t Across, std::size_t... N>
+GYRE_INLINE void tile_store(const simd<T>* sums, T* c, index c_row, std::index_sequence<N...>) {
+  (sums[N].store(c + static_cast<index>(N / Across) * c_row + N % Across * simd<T>::width), ...);
+}
+template <class T, std::size_t... N>
+GYRE_INLINE void tile_clear(simd<T>* sums, std::index_sequence<N...>) {
+  ((sums[N] = simd<T>::zero()), ...);
+}
+
+/// C(i, j) += sum over k of A(i, k) B(k, j), or = where `load` is false, for i < H and j < P panels of tile_shape::cols. Every
+/// element is one chain of multiply-adds in the order of k, begun by what C held: its bits do not depend on H, P or on how
+/// the inner dimension is cut into calls. `a_stride`: between rows if direct, between k if transposed. B: the columns of a panel
+/// are adjacent, k are b_step apart, panels b_panel.
+template <class T, int H, int P, tile_source Source>
+void tile(index depth, const T* a, index a_stride, const T* b, index b_step, index b_panel, T* c, index c_row, bool load) {
+  constexpr std::size_t across = std::size_t{tile_shape<T>::vectors} * P;
+  constexpr index group = tile_shape<T>::group;
+  constexpr auto rows = std::make_index_sequence<std::size_t{H}>();
+  constexpr auto columns = std::make_index_sequence<across>();
+  constexpr auto all = std::make_index_sequence<across * H>();
+  const index a_row = Source == tile_source::grouped ? group : Source == tile_source::direct ? a_stride : 1;
+  const index a_step = Source == tile_source::transposed ? a_stride : 1;
+  const index a_group = Source == tile_source::grouped ? group * H : group * a_step;
+  static_assert(group == 4);
+
+  simd<T> sums[across * H];
+  if (load)
+    tile_load<T, across>(sums, c, c_row, all);
+  else
+    tile_clear(sums, all);
+  index k = 0;
+  for (; k + group <= depth; k += group) {
+    tile_step<T>(sums, a, a_row, b, b_panel, rows, columns);
+    tile_step<T>(sums, a + a_step, a_row, b + b_step, b_panel, rows, columns);
+    tile_step<T>(sums, a + 2 * a_step, a_row, b + 2 * b_step, b_panel, rows, columns);
+    tile_step<T>(sums, a + 3 * a_step, a_row, b + 3 * b_step, b_panel, rows, columns);
+    a += a_group;
+    b += group * b_step;
+  }
+  for (; k < depth; ++k) {
+    tile_step<T>(sums, a, a_row, b, b_panel, rows, columns);
+    a += a_step;
+    b += b_step;
+  }
+  tile_store<T, across>(sums, c, c_row, all);
+}
+
+template <class T>
+using tile_function = void (*)(index, const T*, index, const T*, index, index, T*, index, bool);
+
+/// The tile of H rows that reads A where it lies, H in [1, direct_rows]; for few rows also several panels wide, for a tile
+/// needs about 8 vectors of sums to keep the multipliers busy.
+template <class T>
+struct direct_tiles {
+  static constexpr int most = tile_shape<T>::direct_rows;
+  static constexpr int wide_panels(index rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+
+  template <int H>
+  static constexpr tile_function<T> one = tile<T, H, 1, tile_source::direct>;
+
+  static tile_function<T> narrow(index rows) {
+    constexpr auto table = []<std::size_t... H>(std::index_sequence<H...>) {
+      struct {
+        tile_function<T> at[sizeof...(H)];
+      } t{{one<static_cast<int>(H) + 1>...}};
+      return t;
+    }
+    (std::make_index_sequence<std::size_t{most}>());
+    return table.at[rows - 1];
+  }
+  static tile_function<T> wide(index rows) {
+    return rows == 1 ? tile<T, 1, 4, tile_source::direct> : rows == 2 ? tile<T, 2, 2, tile_source::direct> : narrow(rows);
+  }
+};
+
+/// Calls a tile for the part of C that exists: `rows` x `cols` of at most H x (P * tile_shape::cols).
+template <class T>
+void tile_edge(tile_function<T> f, index height, index width, index rows, index cols, index depth, const T* a, index a_stride,
+               const T* b, index b_step, index b_panel, T* c, index c_row, bool load) {
+  if (rows == height && cols == width) return f(depth, a, a_stride, b, b_step, b_panel, c, c_row, load);
+  alignas(64) T whole[std::size_t{tile_shape<T>::rows} * tile_shape<T>::cols];
+  for (index i = 0; i < height; ++i)
+    for (index j = 0; j < width; ++j) whole[i * width + j] = load && i < rows && j < cols ? c[i * c_row + j] : T(0);
+  f(depth, a, a_stride, b, b_step, b_panel, whole, width, load);
+  for (index i = 0; i < rows; ++i)
+    for (index j = 0; j < cols; ++j) c[i * c_row + j] = whole[i * width + j];
+}
+
+}  // namespace detail
+
+GYRE_END
