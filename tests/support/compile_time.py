@@ -1,0 +1,74 @@
+"""Budget of compile time: CPU seconds (user) of every translation unit, as the build itself took them.
+
+A test unit may take 15 s with its own flags, the one with Catch2's main excepted, and examples/quickstart.cpp 10 s at -O2.
+A unit over its budget is measured once more, alone: a busy machine slows a compiler down.
+Usage: compile_time.py BUILD_FOLDER
+"""
+import json
+import os
+import pathlib
+import resource
+import shlex
+import subprocess
+import sys
+import tempfile
+
+TEST_BUDGET = 15.0
+QUICKSTART_BUDGET = 10.0
+
+source_root = pathlib.Path(__file__).resolve().parents[2]
+build = pathlib.Path(sys.argv[1]).resolve()
+
+
+def compile_alone(unit, *more_flags):
+    """User CPU seconds of one compilation; the object goes to a temporary file."""
+    command = shlex.split(unit["command"])
+    with tempfile.TemporaryDirectory() as folder:
+        command[command.index("-o") + 1] = os.path.join(folder, "unit.o")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        subprocess.run(command + list(more_flags), cwd=unit["directory"], check=True)
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def seconds_in_build(unit):
+    """What tests/support/time_compile.sh noted beside the object file; None if this build was made without it."""
+    command = shlex.split(unit["command"])
+    note = build / (command[command.index("-o") + 1] + ".seconds")
+    try:
+        return float(note.read_text().split()[-1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def budget_of(path):
+    is_test = source_root / "tests" in path.parents or build / "tests" in path.parents
+    return TEST_BUDGET if is_test and path != source_root / "tests/support/main.cpp" else None
+
+
+measured, over = [], []
+for unit in json.loads((build / "compile_commands.json").read_text()):
+    path = pathlib.Path(unit["file"])
+    budget = budget_of(path)
+    seconds = seconds_in_build(unit)
+    if seconds is None and budget is None:
+        continue
+    if seconds is None:
+        seconds = compile_alone(unit)
+    if budget is not None and seconds > budget:
+        seconds = min(seconds, compile_alone(unit))
+        if seconds > budget:
+            over.append((path, seconds, budget))
+    measured.append((seconds, path, budget))
+    if path == source_root / "examples/quickstart.cpp":
+        at_o2 = min(compile_alone(unit, "-O2") for _ in range(2))
+        measured.append((at_o2, f"{path} at -O2", QUICKSTART_BUDGET))
+        if at_o2 > QUICKSTART_BUDGET:
+            over.append((path, at_o2, QUICKSTART_BUDGET))
+        print(f"quickstart at -O2: {at_o2:.1f} s of {QUICKSTART_BUDGET:.0f} s")
+
+print(f"{len(measured)} translation units, {sum(m[0] for m in measured):.0f} s in all; the slowest:")
+for seconds, path, budget in sorted(measured, key=lambda m: -m[0])[:5]:
+    print(f"{seconds:6.1f} s  {os.path.relpath(str(path), source_root)}" + ("" if budget else "  (no budget)"))
+for path, seconds, budget in over:
+    print(f"OVER BUDGET: {path} takes {seconds:.1f} s of {budget:.0f} s")
+sys.exit(1 if over else 0)
