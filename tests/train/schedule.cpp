@@ -31,6 +31,7 @@ TEST_CASE("warm-up, constant, cool-down: the corners are exact", "[schedule]") {
   CHECK(rate(1750, 2000) == 1 - 0.9375 / 2);
   CHECK(rate(2000, 2000) == 0.0625);
   CHECK(rate(2001, 2000) == 0.0625);
+  CHECK(warmup_constant_cooldown{.warm_up = 100, .cooldown_start = 0.7, .floor = 0.05}(2000, 2000) == 0.05);
   double last = 1;
   for (std::uint64_t step = 100; step <= 2000; ++step) {
     const double now = rate(step, 2000);

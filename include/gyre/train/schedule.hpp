@@ -60,7 +60,7 @@ struct warmup_constant_cooldown {
     detail::check_schedule_step("warmup_constant_cooldown", step, total);
     const double at = static_cast<double>((std::min)(step, total)), end = static_cast<double>(total);
     const double start = cooldown_start * end;
-    const double cooled = at <= start ? 1.0 : 1 - (1 - floor) * ((at - start) / (end - start));
+    const double cooled = at <= start ? 1.0 : floor + (1 - floor) * ((end - at) / (end - start));
     return (std::min)(detail::warm_up_factor((std::min)(step, total), warm_up), cooled);
   }
 };
