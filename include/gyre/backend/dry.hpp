@@ -4,6 +4,7 @@
 
 #include <array>
 #include <span>
+#include <vector>
 
 #include <gyre/core/context.hpp>
 #include <gyre/ops/operations.hpp>
@@ -29,6 +30,8 @@ struct dry {
   struct prepared {};
 
   std::array<operation_cost, static_cast<std::size_t>(operation::count)> costs{};
+
+  std::vector<index> cache_blocks;  // widths of what cache_append wrote, in order: a layer's keys, then its values
 
   operation_cost total() const {
     operation_cost sum;
@@ -126,6 +129,7 @@ struct dry {
   void cache_append(matrix_view<const T> k, matrix_view<const T> v, const batch_layout&, std::span<const cache_lane<T>>,
                     index) {
     touch<T>(operation::cache_append, 0, 2 * (k.size() + v.size()));
+    cache_blocks.push_back(k.cols), cache_blocks.push_back(v.cols);
   }
   template <class T>
   void cached_attention(matrix_view<const T> q, const batch_layout& layout, std::span<const cache_lane<T>>, index,
@@ -133,6 +137,19 @@ struct dry {
     index read = 0;
     for (const sequence_span& s : layout.sequences()) read += 2 * (s.past + s.count) * shape.kv_heads * shape.width;
     attend<T>(operation::cached_attention, 2, layout, shape, q.size() + o.size() + read);
+  }
+  template <class T>
+  void cache_extend(const batch_layout& layout, std::span<const cache_lane<T>>, std::span<const std::int32_t> copies, index,
+                    std::span<const index> blocks, index) {
+    index width = 0, moved = 0;
+    for (const index block : blocks) width += block;
+    std::size_t number = 0;
+    for (const sequence_span& s : layout.sequences()) moved += s.count * width * (1 + copies[number++]);
+    touch<T>(operation::cache_extend, 0, moved);
+  }
+  template <class T, class S>
+  void row_change(matrix_view<const T> x, matrix_view<const T>, S*) {
+    touch<T>(operation::row_change, 2 * x.size(), 2 * x.size());
   }
   template <class T, class S>
   void cross_entropy(matrix_view<T> logits, std::span<const token>, std::type_identity_t<S>, S*, bool gradient) {

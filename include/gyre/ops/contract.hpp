@@ -63,6 +63,16 @@
 //                                                                keys and values from the lanes, mask aligned bottom-right; a
 //                                                                past token that ran no more than `step` steps is left out
 //                                                                where the lane knows the steps run
+//   cache_extend(const batch_layout&, span<const cache_lane<T>>, span<const int32> copies, index cursor,
+//                span<const index> blocks, index stride)
+//                                                                for the positions past .. past + count - 1 of lane i: repeats
+//                                                                the consecutive blocks (keys or values of a layer, `blocks`
+//                                                                scalars a token each) that begin at `cursor` at the cursors
+//                                                                cursor + stride * 1 .. copies[i]
+//
+// Recurrence
+//   row_change(V<const T> x, V<const T> before, S* change)       change (rows, 2): ||x - before||, ||x|| of every row, where
+//                                                                the host may read it when the call returns
 //
 // Loss
 //   cross_entropy(V<T> logits, span<const token> targets, S scale, S* losses, bool gradient)
@@ -92,7 +102,7 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T*
                               std::span<const token> ids, const batch_layout& rows,
                               weight_matrix<T, typename B::template prepared<T>> w, std::span<const index> from,
                               std::span<const std::int32_t> positions, std::span<const cache_lane<T>> lanes, attention_shape a,
-                              rotary_shape r, state_key key) {
+                              rotary_shape r, state_key key, std::span<const index> blocks) {
   b.fill(y, T(s));
   b.copy(x, y);
   b.add(x, y);
@@ -114,6 +124,8 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T*
   b.attention_backward(x, x, x, x, q, x, rows, a, y, y, y, p);
   b.cache_append(x, x, rows, lanes, n);
   b.cached_attention(x, rows, lanes, n, a, 0, y);
+  b.cache_extend(rows, lanes, positions, n, blocks, n);
+  b.row_change(x, x, p);
   b.cross_entropy(y, ids, T(s), p, true);
   { b.sum(q, n) } -> std::convertible_to<T>;
   b.random_normal(y, rows, key, 1.0, true);

@@ -1,6 +1,7 @@
 // Reference sequence attention: scores, softmax and values written out, one query at a time.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -101,6 +102,23 @@ struct reference_attention {
               [&](index j) { return values + j * width + g * shape.width; }, shape, o[s.begin + i] + h * shape.width, p,
               visible);
         }
+    }
+  }
+
+  template <class T>
+  void cache_extend(const batch_layout& layout, std::span<const cache_lane<T>> lanes, std::span<const std::int32_t> copies,
+                    index cursor, std::span<const index> blocks, index stride) {
+    std::size_t number = 0;
+    for (const sequence_span& s : layout.sequences()) {
+      const cache_lane<T>& lane = lanes[number];
+      const int last = copies[number++];
+      index block = cursor;
+      for (const index width : blocks) {
+        const T* from = lane.base + block * lane.capacity + s.past * width;
+        for (int n = 1; n <= last; ++n)
+          std::copy_n(from, s.count * width, lane.base + (block + n * stride) * lane.capacity + s.past * width);
+        block += width;
+      }
     }
   }
 

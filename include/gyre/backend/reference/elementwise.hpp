@@ -110,6 +110,20 @@ struct reference_elementwise {
     turn(dx, positions, table, shape, real_t<T>(-1));
   }
 
+  template <class T, class S>
+  void row_change(matrix_view<const T> x, matrix_view<const T> before, S* change) {
+    for (index i = 0; i < x.rows; ++i) {
+      S moved(0), size(0);
+      for (index j = 0; j < x.cols; ++j) {
+        const S d = S(x[i][j]) - S(before[i][j]);
+        moved += d * d;
+        size += S(x[i][j]) * S(x[i][j]);
+      }
+      change[2 * i] = std::sqrt(moved);
+      change[2 * i + 1] = std::sqrt(size);
+    }
+  }
+
   static constexpr index column_sum_workspace(index, index) { return 0; }
   template <class T>
   void column_sum(matrix_view<const T> x, T* sum, T*) {
