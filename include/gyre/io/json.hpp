@@ -78,7 +78,7 @@ class json {
   }
   std::int64_t int64(std::string_view where = "json") const { return integer<std::int64_t>(where); }
   std::uint64_t uint64(std::string_view where = "json") const { return integer<std::uint64_t>(where); }
-  /// The nearest double.
+  /// The nearest double; throws where the number is too large for one, or so small that it would become 0.
   double real(std::string_view where = "json") const {
     want(json_kind::number, where);
     double value = 0;
