@@ -1,0 +1,185 @@
+// From logits to a token (recurrent_depth, section 5.6).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+
+#include <gyre/core/error.hpp>
+#include <gyre/core/random.hpp>
+#include <gyre/core/types.hpp>
+
+GYRE_BEGIN
+
+/// How a token is chosen. The steps run in this order, each on what the one before has left; ties go to the lower id:
+///   1. repetition penalty  logits of tokens of prompt and output: positive ones divided, negative ones multiplied by it, once
+///   2. temperature         logits are divided by it; 0 is greedy: the largest logit wins and the rest is skipped
+///   3. softmax
+///   4. top_k               the k most likely tokens stay; 0: all
+///   5. top_p               in order of probability (not renormalised after top_k), tokens stay as long as the sum including
+///                          them is at most top_p; the first always stays; 1: all
+///   6. min_p               tokens less likely than min_p times the likeliest go; 0: none
+///   7. renormalise, draw with one uniform number
+struct sampling {
+  float temperature = 1;         // >= 0
+  float top_p = 1;               // in (0, 1]
+  float min_p = 0;               // in [0, 1]
+  float repetition_penalty = 1;  // > 0
+  int top_k = 0;                 // >= 0
+  bool greedy = false;
+
+  /// Throws unless every field is in its range, naming the number.
+  void validate() const {
+    require(temperature >= 0 && std::isfinite(temperature), "sampling: temperature is ", temperature,
+            "; it must be finite and not negative (0: greedy)");
+    require(top_p > 0 && top_p <= 1, "sampling: top_p is ", top_p, "; it must lie in (0, 1] (1: off)");
+    require(min_p >= 0 && min_p <= 1, "sampling: min_p is ", min_p, "; it must lie in [0, 1] (0: off)");
+    require(repetition_penalty > 0 && std::isfinite(repetition_penalty), "sampling: repetition_penalty is ", repetition_penalty,
+            "; it must be finite and positive (1: off)");
+    require(top_k >= 0, "sampling: top_k is ", top_k, "; it must not be negative (0: off)");
+  }
+};
+
+/// Memory for one call, given by the caller: both at least as long as the vocabulary.
+struct sampling_workspace {
+  std::span<double> probabilities;
+  std::span<token> order;
+};
+
+/// A chosen token and its logarithmic probability under the softmax of the logits as they came.
+struct sampled_token {
+  token id = 0;
+  double log_probability = 0;
+};
+
+/// The uniform number in [0, 1) that draws the token at `position` of `sequence`: the same whatever else is in the batch.
+inline double sampling_uniform(seed s, std::uint64_t sequence, std::uint64_t position) {
+  return random_stream(s, purpose::sampling).uniform(counter::of(sequence, position));
+}
+
+namespace detail {
+
+struct logit_summary {
+  double largest = 0;
+  double log_total = 0;  // ln(sum exp(logit - largest))
+};
+
+// Writes exp(logit - largest) to `weights`. Refuses logits that have no softmax.
+template <class T>
+logit_summary softmax_weights(std::span<const T> logits, std::span<double> weights) {
+  require(!logits.empty(), "sampling: no logits; the vocabulary is empty");
+  double largest = -std::numeric_limits<double>::infinity();
+  for (std::size_t t = 0; t < logits.size(); ++t) {
+    const double z = static_cast<double>(logits[t]);
+    if (!(z < std::numeric_limits<double>::infinity())) fail("sampling: the logit of token ", t, " is ", z);
+    largest = (std::max)(largest, z);
+  }
+  require(std::isfinite(largest), "sampling: all ", logits.size(), " logits are -inf; no token is possible");
+  double total = 0;
+  for (std::size_t t = 0; t < logits.size(); ++t) total += weights[t] = std::exp(static_cast<double>(logits[t]) - largest);
+  return {largest, std::log(total)};
+}
+
+// Writes the penalised logits of the tokens of `history`.
+template <class T>
+void penalise(std::span<const T> logits, std::span<const token> history, double penalty, std::span<double> penalised) {
+  constexpr double most = (std::numeric_limits<double>::max)();
+  for (const token t : history) {
+    require(t >= 0 && static_cast<std::size_t>(t) < logits.size(), "sampling: the history holds token ", t,
+            ", outside the vocabulary of ", logits.size());
+    const double z = static_cast<double>(logits[static_cast<std::size_t>(t)]);
+    if (!std::isfinite(z)) continue;  // impossible stays impossible
+    // From the logit as it came: repeats change nothing. Finite logits stay finite.
+    penalised[static_cast<std::size_t>(t)] = (std::clamp)(z > 0 ? z / penalty : z * penalty, -most, most);
+  }
+}
+
+// p[t] of everything but what top_k and top_p keep becomes 0: the likeliest are taken from a heap until a rule ends it.
+inline void keep_likeliest(std::span<double> p, std::span<token> order, const sampling& rules) {
+  const auto at = [&](token t) -> double& { return p[static_cast<std::size_t>(t)]; };
+  const auto less = [&](token a, token b) { return at(a) < at(b) || (at(a) == at(b) && a > b); };
+  const std::size_t most = rules.top_k == 0 ? p.size() : static_cast<std::size_t>(rules.top_k);
+  std::iota(order.begin(), order.end(), token{0});
+  std::make_heap(order.begin(), order.end(), less);
+  double cumulated = 0;
+  auto end = order.end();
+  for (std::size_t kept = 0; kept < most && end != order.begin(); ++kept) {
+    cumulated += at(order.front());
+    if (rules.top_p < 1 && kept > 0 && cumulated > double{rules.top_p}) break;
+    std::pop_heap(order.begin(), end--, less);
+  }
+  for (auto dropped = order.begin(); dropped != end; ++dropped) at(*dropped) = 0;
+}
+
+}  // namespace detail
+
+/// Steps 1 to 7 but the draw: workspace.probabilities[t] (t below the vocabulary) becomes the probability that `rules` give to
+/// token t, summing to 1 within rounding; the likeliest token alone when greedy. `history`: the tokens of prompt and output so
+/// far, in any order, with repeats. Allocates nothing. Returns ln(sum exp(logits)).
+///
+/// Throws for rules out of range, a logit that is NaN or +inf (-inf is legal: an impossible token), logits that are all -inf, a
+/// token of `history` outside the vocabulary (looked at only when there is a penalty), and a workspace that is too small.
+template <class T>
+double sampling_probabilities(std::span<const T> logits, std::span<const token> history, const sampling& rules,
+                              sampling_workspace workspace) {
+  rules.validate();
+  const std::size_t vocabulary = logits.size();
+  require(workspace.probabilities.size() >= vocabulary && workspace.order.size() >= vocabulary, "sampling: workspace of ",
+          workspace.probabilities.size(), " probabilities and ", workspace.order.size(), " ids for a vocabulary of ",
+          vocabulary);
+  const std::span<double> p = workspace.probabilities.first(vocabulary);
+  const detail::logit_summary summary = detail::softmax_weights(logits, p);
+
+  const bool penalised = rules.repetition_penalty != 1 && !history.empty();
+  const bool greedy = rules.greedy || rules.temperature == 0;
+  if (penalised || greedy || rules.temperature != 1) {
+    for (std::size_t t = 0; t < vocabulary; ++t) p[t] = static_cast<double>(logits[t]);
+    if (penalised) detail::penalise(logits, history, rules.repetition_penalty, p);
+    const auto likeliest = std::max_element(p.begin(), p.end());  // the first of equals
+    const double largest = *likeliest;
+    if (greedy) {
+      std::fill(p.begin(), p.end(), 0.0);
+      *likeliest = 1;
+      return summary.largest + summary.log_total;
+    }
+    for (double& x : p) x = std::exp((x - largest) / rules.temperature);
+  }
+  const auto normalise = [p] {
+    const double total = std::accumulate(p.begin(), p.end(), 0.0);
+    for (double& x : p) x /= total;
+  };
+  normalise();
+
+  const bool cut = (rules.top_k > 0 && static_cast<std::size_t>(rules.top_k) < vocabulary) || rules.top_p < 1;
+  if (cut) detail::keep_likeliest(p, workspace.order.first(vocabulary), rules);
+  if (rules.min_p > 0) {
+    const double least = rules.min_p * *std::max_element(p.begin(), p.end());
+    for (double& x : p) x = x < least ? 0 : x;
+  }
+  if (cut || rules.min_p > 0) normalise();
+  return summary.largest + summary.log_total;
+}
+
+/// Chooses a token: the first whose cumulated probability, by id, exceeds `uniform` in [0, 1) (sampling_uniform gives it). Never
+/// one of probability 0. Otherwise as sampling_probabilities.
+template <class T>
+sampled_token sample(std::span<const T> logits, std::span<const token> history, const sampling& rules, double uniform,
+                     sampling_workspace workspace) {
+  require(uniform >= 0 && uniform < 1, "sample: the uniform number is ", uniform, "; it must lie in [0, 1)");
+  const double log_total = sampling_probabilities(logits, history, rules, workspace);
+  std::size_t chosen = 0;
+  double cumulated = 0;
+  // The sum may end just below 1, under `uniform`: then the last possible token stays chosen.
+  for (std::size_t t = 0; t < logits.size() && !(uniform < cumulated); ++t)
+    if (workspace.probabilities[t] > 0) {
+      chosen = t;
+      cumulated += workspace.probabilities[t];
+    }
+  return {static_cast<token>(chosen), static_cast<double>(logits[chosen]) - log_total};
+}
+
+GYRE_END
