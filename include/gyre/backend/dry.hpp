@@ -9,6 +9,7 @@
 #include <gyre/core/context.hpp>
 #include <gyre/ops/operations.hpp>
 #include <gyre/ops/shapes.hpp>
+#include <gyre/ops/updates.hpp>
 
 GYRE_BEGIN
 
@@ -167,6 +168,28 @@ struct dry {
   template <class T>
   void standardise(matrix_view<T> y) {
     touch<T>(operation::standardise, y.size(), 2 * y.size());
+  }
+  template <class T>
+  double squared_norm(const T*, index count) {
+    touch<T>(operation::squared_norm, count, count);
+    return 0;
+  }
+  template <class T>
+  void combine(std::type_identity_t<T>, const T*, std::type_identity_t<T>, T*, index count) {
+    touch<T>(operation::combine, 2 * count, 3 * count);
+  }
+  template <class T>
+  void adamw_update(T*, const T*, T*, T*, index count, const adamw_numbers&) {
+    touch<T>(operation::adamw_update, 4 * count, 7 * count);
+  }
+  template <class T>
+  double clipped_moments(const T*, T*, T*, index count, const moment_numbers&) {
+    touch<T>(operation::clipped_moments, 3 * count, 5 * count);
+    return 0;
+  }
+  template <class T>
+  void atan2_update(T*, const T*, const T*, index count, const atan2_numbers&) {
+    touch<T>(operation::atan2_update, 3 * count, 4 * count);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <gyre/backend/reference/elementwise.hpp>
 #include <gyre/backend/reference/loss.hpp>
 #include <gyre/backend/reference/products.hpp>
+#include <gyre/backend/reference/updates.hpp>
 #include <gyre/ops/contract.hpp>
 
 GYRE_BEGIN
@@ -17,7 +18,8 @@ GYRE_BEGIN
 struct reference : detail::reference_elementwise,
                    detail::reference_products,
                    detail::reference_attention,
-                   detail::reference_loss {
+                   detail::reference_loss,
+                   detail::reference_updates {
   template <class T>
   using prepared = detail::nothing_prepared<T>;
 

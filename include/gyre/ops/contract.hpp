@@ -84,6 +84,14 @@
 // Initial states: every value from its own counter (seed, step, sequence key, position, feature)
 //   random_normal(V<T> y, const batch_layout&, state_key, double sigma, bool truncated)   truncated: cut at 3 sigma
 //   standardise(V<T> y)                                          in place: zero mean, unit variance per row
+//
+// Updates of parameters, on flat vectors of `count` scalars (training only; concept updating_backend)
+//   double squared_norm(const T* x, index count)                 sum of squares in double, in a fixed order
+//   combine(T a, const T* x, T b, T* y, index count)             y = a x + b y; with b = 0 assigns; y may be x
+//   adamw_update(T* w, const T* g, T* m, T* v, index count, const adamw_numbers&)        m, v and w in place
+//   double clipped_moments(const T* g, T* m, T* v, index count, const moment_numbers&)   m and v in place; returns the sum of
+//                                                                g^2 / v (scaled g, new v) in double, in a fixed order
+//   atan2_update(T* w, const T* m, const T* v, index count, const atan2_numbers&)        w in place
 #pragma once
 
 #include <concepts>
@@ -91,6 +99,7 @@
 
 #include <gyre/core/context.hpp>
 #include <gyre/ops/shapes.hpp>
+#include <gyre/ops/updates.hpp>
 
 GYRE_BEGIN
 
@@ -142,6 +151,16 @@ template <class B>
 concept backend = detail::operations<B, float> && detail::operations<B, double> && requires(B& b, std::byte* p, std::size_t n) {
   { b.allocate(n) } -> std::same_as<std::byte*>;
   b.deallocate(p, n);
+};
+
+/// A backend that can also update parameters of type T: what a trainer needs beyond passes.
+template <class B, class T>
+concept updating_backend = requires(B& b, T* y, const T* x, index n) {
+  { b.squared_norm(x, n) } -> std::same_as<double>;
+  b.combine(T(1), x, T(1), y, n);
+  b.adamw_update(y, x, y, y, n, adamw_numbers{});
+  { b.clipped_moments(x, y, y, n, moment_numbers{}) } -> std::same_as<double>;
+  b.atan2_update(y, x, x, n, atan2_numbers{});
 };
 
 GYRE_END

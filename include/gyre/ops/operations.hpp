@@ -36,6 +36,11 @@ enum class operation {
   sum,
   random_normal,
   standardise,
+  squared_norm,
+  combine,
+  adamw_update,
+  clipped_moments,
+  atan2_update,
   count
 };
 
@@ -66,6 +71,11 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(operation
     "cross_entropy",
     "sum",
     "random_normal",
-    "standardise"};
+    "standardise",
+    "squared_norm",
+    "combine",
+    "adamw_update",
+    "clipped_moments",
+    "atan2_update"};
 
 GYRE_END

@@ -1,0 +1,204 @@
+// Updates of parameters on the `cpu` backend: vectors cut into chunks of one size, whatever the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include <gyre/backend/cpu/pool.hpp>
+#include <gyre/backend/cpu/simd.hpp>
+#include <gyre/core/types.hpp>
+#include <gyre/ops/updates.hpp>
+
+GYRE_BEGIN
+
+namespace detail {
+
+inline constexpr index update_chunk = 16384;  // scalars of one task
+
+#if defined(__GNUC__)
+template <class T>
+GYRE_INLINE simd<T> larger(simd<T> a, simd<T> b) {
+  return {a.v > b.v ? a.v : b.v};
+}
+template <class T>
+GYRE_INLINE simd<T> square_root(simd<T> x) {
+  using native = typename simd<T>::native;
+#if GYRE_SIMD_BYTES == 64
+  // The masked forms: the plain ones read an undefined register, about which GCC 12 warns.
+  if constexpr (sizeof(T) == 4)
+    return {(native)_mm512_maskz_sqrt_ps(__mmask16(-1), (__m512)x.v)};
+  else
+    return {(native)_mm512_maskz_sqrt_pd(__mmask8(-1), (__m512d)x.v)};
+#elif GYRE_SIMD_BYTES == 32
+  if constexpr (sizeof(T) == 4)
+    return {(native)_mm256_sqrt_ps((__m256)x.v)};
+  else
+    return {(native)_mm256_sqrt_pd((__m256d)x.v)};
+#else
+  native y;
+  for (int i = 0; i < simd<T>::width; ++i) y[i] = std::sqrt(x.v[i]);
+  return {y};
+#endif
+}
+#else
+template <class T>
+simd<T> larger(simd<T> a, simd<T> b) {
+  return simd<T>::map(a, b, [](T x, T y) { return x > y ? x : y; });
+}
+template <class T>
+simd<T> square_root(simd<T> x) {
+  return simd<T>::map(x, x, [](T a, T) { return std::sqrt(a); });
+}
+#endif
+
+/// A vector's worth of an array, or, at its end, the `count` scalars that are left, with zeros behind them.
+template <class T>
+GYRE_INLINE simd<T> load_some(const T* from, index count) {
+  if (count >= simd<T>::width) return simd<T>::load(from);
+  T lanes[simd<T>::width] = {};
+  std::copy_n(from, count, lanes);
+  return simd<T>::load(lanes);
+}
+template <class T>
+GYRE_INLINE void store_some(simd<T> x, T* to, index count) {
+  if (count >= simd<T>::width) return x.store(to);
+  T lanes[simd<T>::width];
+  x.store(lanes);
+  std::copy_n(lanes, count, to);
+}
+
+/// Calls f(begin, end) for all chunks.
+template <class F>
+void for_chunks(thread_pool& pool, index count, F&& f) {
+  pool.run((count + update_chunk - 1) / update_chunk,
+           [&](index task, int) { f(task * update_chunk, (std::min)(count, (task + 1) * update_chunk)); });
+}
+/// Calls f(i, count) for every vector of a chunk; the last may be short.
+template <class T, class F>
+GYRE_INLINE void for_vectors(index begin, index end, F&& f) {
+  for (index i = begin; i < end; i += simd<T>::width) f(i, end - i);
+}
+
+/// The sum of f(begin, end) over all chunks, added in their order.
+template <class F>
+double sum_of_chunks(thread_pool& pool, index count, F&& f) {
+  const index chunks = (count + update_chunk - 1) / update_chunk;
+  thread_pool::exclusive all(pool);
+  double* partial = all.scratch<double>(chunks);
+  for_chunks(pool, count, [&](index begin, index end) { partial[begin / update_chunk] = f(begin, end); });
+  double sum = 0;
+  for (index i = 0; i < chunks; ++i) sum += partial[i];
+  return sum;
+}
+
+/// Sum of f(i) for i in [begin, end): sixteen sums side by side, then one after the other.
+template <class F>
+double sum_of_lanes(index begin, index end, F&& f) {
+  constexpr index width = 16;
+  double lanes[width] = {};
+  index i = begin;
+  for (; i + width <= end; i += width)
+    for (index j = 0; j < width; ++j) lanes[j] += f(i + j);
+  for (index j = 0; i < end; ++i, ++j) lanes[j] += f(i);
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+/// Gives backend `Self`, which has pool(), the operations of updating_backend.
+template <class Self>
+struct cpu_updates {
+  template <class T>
+  double squared_norm(const T* x, index count) {
+    return sum_of_chunks(workers(), count, [=](index begin, index end) {
+      return sum_of_lanes(begin, end, [=](index i) { return static_cast<double>(x[i]) * static_cast<double>(x[i]); });
+    });
+  }
+
+  template <class T>
+  void combine(std::type_identity_t<T> a, const T* x, std::type_identity_t<T> b, T* y, index count) {
+    const simd<T> by_x = simd<T>::broadcast(a), by_y = simd<T>::broadcast(b);
+    for_chunks(workers(), count, [=](index begin, index end) {
+      if (b == T(0))
+        for_vectors<T>(begin, end, [=](index i, index n) { store_some(by_x * load_some(x + i, n), y + i, n); });
+      else
+        for_vectors<T>(begin, end, [=](index i, index n) {
+          store_some(fma(by_x, load_some(x + i, n), by_y * load_some(y + i, n)), y + i, n);
+        });
+    });
+  }
+
+  template <class T>
+  void adamw_update(T* w, const T* g, T* m, T* v, index count, const adamw_numbers& numbers) {
+    const moment_rule<T> moments{numbers.gradient_scale, numbers.beta1, numbers.beta2};
+    const auto shrink = vector<T>(numbers.shrink), rate = vector<T>(numbers.rate), eps = vector<T>(numbers.eps),
+               correction = vector<T>(1 / numbers.v_correction);
+    for_chunks(workers(), count, [=](index begin, index end) {
+      for_vectors<T>(begin, end, [=](index i, index n) {
+        const simd<T> gradient = load_some(g + i, n);
+        const simd<T> first = moments.first(gradient, load_some(m + i, n));
+        const simd<T> second = moments.second(gradient, load_some(v + i, n));
+        const simd<T> weight = load_some(w + i, n);
+        store_some(first, m + i, n);
+        store_some(second, v + i, n);
+        store_some(weight - fma(shrink, weight, rate * first / (square_root(second * correction) + eps)), w + i, n);
+      });
+    });
+  }
+
+  template <class T>
+  double clipped_moments(const T* g, T* m, T* v, index count, const moment_numbers& numbers) {
+    const moment_rule<T> moments{numbers.gradient_scale, numbers.beta1, numbers.beta2};
+    const auto least = vector<T>(numbers.v_floor);
+    const double scale = numbers.gradient_scale;
+    return sum_of_chunks(workers(), count, [=](index begin, index end) {
+      for_vectors<T>(begin, end, [=](index i, index n) {
+        const simd<T> gradient = load_some(g + i, n);
+        store_some(moments.first(gradient, load_some(m + i, n)), m + i, n);
+        store_some(larger(moments.second(gradient, load_some(v + i, n)), least), v + i, n);
+      });
+      return sum_of_lanes(begin, end, [=](index i) {
+        const double gradient = scale * static_cast<double>(g[i]);
+        return gradient * gradient / static_cast<double>(v[i]);
+      });
+    });
+  }
+
+  template <class T>
+  void atan2_update(T* w, const T* m, const T* v, index count, const atan2_numbers& n) {
+    const T shrink = static_cast<T>(n.shrink), rate = static_cast<T>(n.rate), correction = static_cast<T>(1 / n.v_correction);
+    for_chunks(workers(), count, [=](index begin, index end) {
+      for (index i = begin; i < end; ++i) w[i] -= shrink * w[i] + rate * std::atan2(m[i], std::sqrt(v[i] * correction));
+    });
+  }
+
+ private:
+  thread_pool& workers() { return static_cast<Self*>(this)->pool(); }
+
+  template <class T>
+  static simd<T> vector(double x) {
+    return simd<T>::broadcast(static_cast<T>(x));
+  }
+
+  /// Moments of the scaled gradient, by the order of operations that both optimisers share.
+  template <class T>
+  struct moment_rule {
+    simd<T> scale, keep1, take1, keep2, take2;
+    moment_rule(double gradient_scale, double beta1, double beta2)
+        : scale(vector<T>(gradient_scale)),
+          keep1(vector<T>(beta1)),
+          take1(vector<T>(1 - beta1)),
+          keep2(vector<T>(beta2)),
+          take2(vector<T>(1 - beta2)) {}
+    GYRE_INLINE simd<T> first(simd<T> g, simd<T> m) const { return fma(keep1, m, take1 * (scale * g)); }
+    GYRE_INLINE simd<T> second(simd<T> g, simd<T> v) const {
+      const simd<T> scaled = scale * g;
+      return fma(keep2, v, take2 * scaled * scaled);
+    }
+  };
+};
+
+}  // namespace detail
+
+GYRE_END
