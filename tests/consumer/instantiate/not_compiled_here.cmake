@@ -1,0 +1,6 @@
+execute_process(COMMAND ${NM} -C ${OBJECT} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+foreach(function run_pass plan_pass)
+  if(NOT symbols MATCHES " U [^\n]*${function}<")
+    message(FATAL_ERROR "${OBJECT} compiles ${function} itself:\n${symbols}")
+  endif()
+endforeach()
