@@ -180,7 +180,8 @@ class safetensors_parser {
   void place(stored_tensor& t) {
     scan_.open_array();
     const auto element = [&](bool wanted) {
-      require(scan_.next_element() == wanted, where(), "data_offsets of tensor ", in_quotes(t.name), " must be two numbers");
+      const bool more = scan_.next_element();
+      require(more == wanted, where(), "data_offsets of tensor ", in_quotes(t.name), " must be two numbers");
     };
     element(true);
     t.begin = size();
