@@ -57,6 +57,7 @@ struct recurrent {
   static constexpr int width = body::inputs;
   static constexpr int layers = detail::layers_in<body>();
   static constexpr bool norm_follows = LoopNorm::follows;
+  static constexpr bool uses_input = Injection::uses_input;
   using injection = typename Injection::template bind<width>;
   using state_policy = InitialState;
   static constexpr index parameter_count = injection::parameter_count + body::parameter_count;
