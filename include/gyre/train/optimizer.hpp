@@ -99,7 +99,7 @@ class optimizer_state {
   std::uint64_t updates() const { return updates_; }
   void set_updates(std::uint64_t count) { updates_ = count; }
   /// Moment `which` of tensor number `n`, as flat as the tensor.
-  std::span<scalar> moment(int n, int which) {
+  std::span<scalar> moment(int n, int which) const {
     const std::size_t at = static_cast<std::size_t>(n);
     const index size = table::entries[at].shape.size();
     return {moments_.template as<scalar>() + offsets[at] + which * size, static_cast<std::size_t>(size)};

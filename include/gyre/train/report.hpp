@@ -1,0 +1,39 @@
+// What a training step reports.
+#pragma once
+
+#include <cstdint>
+#include <numbers>
+#include <ostream>
+#include <string>
+
+#include <gyre/policy/depth.hpp>
+#include <gyre/train/monitors.hpp>
+
+GYRE_BEGIN
+
+/// One optimiser step.
+struct step_report {
+  std::uint64_t step = 0;    // from 1
+  double loss = 0;           // nats per counted target
+  depth_draw depth;          // of the last micro-batch: n steps without gradient, then k with
+  double gradient_norm = 0;  // of the mean loss, before the clip
+  double learning_rate = 0;  // lr_t
+  index rows = 0;            // of all micro-batches
+  index tokens = 0;          // counted targets
+  monitors seen;
+
+  double bits_per_token() const { return loss / std::numbers::ln2; }
+};
+
+/// One line: "step 12  loss 2.4310 (3.507 bits)  r 9 = 5 + 4  |g| 0.83  lr 0.0004  correlation 0.12  change 0.031".
+inline std::string to_string(const step_report& report) {
+  using detail::rounded;
+  return "step " + std::to_string(report.step) + "  loss " + rounded(report.loss, "%.4f") + " (" +
+         rounded(report.bits_per_token(), "%.3f") + " bits)  r " + std::to_string(report.depth.total()) + " = " +
+         std::to_string(report.depth.free_steps) + " + " + std::to_string(report.depth.gradient_steps) + "  |g| " +
+         rounded(report.gradient_norm, "%.3g") + "  lr " + rounded(report.learning_rate, "%.3g") + "  correlation " +
+         rounded(report.seen.token_correlation, "%.3f") + "  change " + rounded(report.seen.relative_change, "%.3g");
+}
+inline std::ostream& operator<<(std::ostream& out, const step_report& report) { return out << to_string(report); }
+
+GYRE_END

@@ -1,0 +1,228 @@
+// The trainer: batches in, optimiser steps out.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <ranges>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <gyre/policy/depth.hpp>
+#include <gyre/train/batch_pass.hpp>
+#include <gyre/train/optimizer.hpp>
+#include <gyre/train/report.hpp>
+#include <gyre/train/schedule.hpp>
+
+GYRE_BEGIN
+
+/// Numbers of a training. `total_steps` may stay 0 with a constant rate.
+struct trainer_options {
+  gyre::seed seed{};                   // of depths and initial states
+  std::uint64_t total_steps = 0;       // T, which schedules and run() need
+  double clip = 1;                     // most norm of the gradient; infinity: no clip
+  double state_scale = 1;              // of random initial states (init_scale)
+  bool depth_per_micro_batch = false;  // draws r for each micro-batch; then accumulation differs from the large batch
+};
+
+/// What an observer of run() wants next.
+enum class after_step { go_on, stop };
+
+namespace detail {
+
+/// Steps with gradient of a depth rule's deepest draw; 0: all.
+template <class Depth>
+int backprop_of(const Depth& depth) {
+  if constexpr (requires { depth.backprop; })
+    return depth.backprop;
+  else if constexpr (requires { depth.rule; })
+    return backprop_of(depth.rule);
+  else
+    return 0;
+}
+
+}  // namespace detail
+
+/// Trains a network, which must outlive the trainer. Copies of rules and options are kept; the network's weights change.
+///
+///   gyre::trainer trainer(net, gyre::adamw{.lr = 4e-4}, gyre::lognormal_poisson{.mean = 8, .backprop = 4});
+///   for (const gyre::batch& rows : gyre::pack(text, 8, 128)) std::cout << trainer.step(rows) << '\n';
+///
+/// The loss of a step is the mean over all counted targets of its micro-batches, so accumulation equals the large batch. All
+/// memory is taken at the first step of each size; see plan(). Random numbers depend on (seed, step, row) alone.
+template <class Network, optimizer Rule, depth_rule Depth, learning_rate_schedule Schedule = constant_rate>
+class trainer {
+ public:
+  using network_type = Network;
+  using rule_type = Rule;
+  using A = typename Network::architecture_type;
+  using B = typename Network::backend_type;
+  using P = typename Network::precision_type;
+
+  trainer(Network& net, Rule rule, Depth depth, trainer_options options = {})
+      : trainer(net, std::move(rule), std::move(depth), Schedule{}, options) {}
+  trainer(Network& net, Rule rule, Depth depth, Schedule schedule, trainer_options options = {})
+      : net_(&net),
+        rule_(std::move(rule)),
+        depth_(std::move(depth)),
+        schedule_(std::move(schedule)),
+        options_(options),
+        device_(net.device()),
+        state_(device_),
+        gradient_(device_, static_cast<std::size_t>(A::parameter_count) * sizeof(gradient_t<P>)),
+        pass_(net) {
+    rule_.validate();
+    depth_.validate();
+    schedule_.validate();
+    require(options_.clip > 0, "trainer: clip is ", options_.clip,
+            "; the norm of the gradient is cut to it, so it must be positive");
+    if constexpr (!std::is_same_v<Schedule, constant_rate>)
+      require(options_.total_steps > 0, "trainer: this schedule follows the whole training; give options.total_steps");
+  }
+
+  /// One optimiser step over one batch, or over several micro-batches as if they were one batch.
+  step_report step(const batch& rows) { return step(std::span<const batch>(&rows, 1)); }
+  step_report step(std::span<const batch> micro_batches) {
+    discard();
+    for (const batch& b : micro_batches) accumulate(b);
+    return update();
+  }
+
+  /// The two halves of step(), for micro-batches that come one by one: adds a batch to the gradient of the step under way...
+  void accumulate(const batch& b) {
+    const std::uint64_t number = steps() + 1;
+    const index counted = detail::check_batch<A>("trainer", b);
+    if (pending_.micro_batches == 0 || options_.depth_per_micro_batch)
+      pending_.depth = depth_.draw(options_.seed, number, options_.depth_per_micro_batch ? pending_.micro_batches : 0);
+    if (!pass_.planned(b.rows, b.length, pending_.depth, true)) plan(b.rows, b.length, pending_.depth.total());
+    if (pending_.micro_batches == 0) device_.fill(gradient_view(), gradient_t<P>(0));
+    const double sum =
+        pass_.run(b, static_cast<std::uint64_t>(pending_.rows), state_key{options_.seed, number, options_.state_scale},
+                  pending_.depth, gradient(), &pending_.seen);
+    if (!std::isfinite(sum)) {
+      const pending at = std::exchange(pending_, {});
+      fail("trainer: the loss is ", sum, " at step ", number, ", micro-batch ", at.micro_batches, ", r = ", at.depth.total(),
+           ", learning rate ", learning_rate(number), "; the weights are those of step ", steps(),
+           ". Go back to a checkpoint, and lower the learning rate or lengthen the warm-up");
+    }
+    pending_.loss += sum;
+    pending_.rows += b.rows;
+    pending_.counted += counted;
+    ++pending_.micro_batches;
+  }
+  /// ... and makes the step. When it throws, no weight has changed and the step is discarded.
+  step_report update() {
+    const pending at = std::exchange(pending_, {});
+    require(at.counted > 0, "trainer: step ", steps() + 1, " has no target that counts");
+    const double count = static_cast<double>(at.counted);
+    const double norm = std::sqrt(device_.squared_norm(gradient(), A::parameter_count)) / count;
+    if (!std::isfinite(norm))
+      fail("trainer: the norm of the gradient is ", norm, " at step ", steps() + 1, ", loss ", at.loss / count,
+           ", r = ", at.depth.total(), ", learning rate ", learning_rate(steps() + 1), "; the weights are those of step ",
+           steps(), ". Go back to a checkpoint, and lower the learning rate or lengthen the warm-up");
+    const double factor = schedule_factor(steps() + 1);
+    state_.apply(rule_, *net_, gradient(), factor, 1 / (std::max)(1.0, norm / options_.clip) / count);
+    net_->refresh();
+    rows_ += static_cast<std::uint64_t>(at.rows);
+    tokens_ += static_cast<std::uint64_t>(at.counted);
+    return {steps(), at.loss / count, at.depth, norm, factor * rule_.lr, at.rows, at.counted, at.seen.means()};
+  }
+  /// Forgets what accumulate() has added since the last step.
+  void discard() { pending_ = {}; }
+
+  /// Steps over batches, `micro_batches` of them to a step, until they end, `total_steps` are done or the observer stops.
+  /// `observer(const step_report&)` is called after every step; it returns nothing, or after_step. Batches that do not fill a
+  /// last step are dropped. Returns the number of steps made.
+  template <std::ranges::input_range Batches, std::invocable<const step_report&> Observer>
+  std::uint64_t run(Batches&& batches, Observer&& observer, index micro_batches = 1) {
+    require(micro_batches > 0, "trainer: ", micro_batches, " micro-batches to a step; at least 1 is needed");
+    const std::uint64_t before = steps();
+    discard();
+    if (finished()) return 0;
+    for (const batch& b : batches) {
+      accumulate(b);
+      if (pending_.micro_batches < static_cast<std::uint32_t>(micro_batches)) continue;
+      const step_report report = update();
+      if constexpr (std::is_void_v<std::invoke_result_t<Observer&, const step_report&>>)
+        observer(report);
+      else if (observer(report) == after_step::stop)
+        break;
+      if (finished()) break;
+    }
+    discard();
+    return steps() - before;
+  }
+
+  /// Takes all memory that steps over batches of this size will need. steps() beyond the rule's most_depth() may need more.
+  const pass_plan& plan(index rows, index length, int at_least = 0) {
+    const int most = (std::max)(depth_.most_depth(), at_least);
+    return pass_.plan(rows, length, depth_draw::of(most, detail::backprop_of(depth_)), true);
+  }
+
+  /// Optimiser steps made, rows and counted targets seen, over the whole training.
+  std::uint64_t steps() const { return state_.updates(); }
+  std::uint64_t rows_seen() const { return rows_; }
+  std::uint64_t tokens_seen() const { return tokens_; }
+  bool finished() const { return options_.total_steps > 0 && steps() >= options_.total_steps; }
+  /// What the next step will draw: for tasks whose data follow the depth.
+  depth_draw next_depth() const { return depth_.draw(options_.seed, steps() + 1); }
+  /// lr_t of a step.
+  double learning_rate(std::uint64_t step) const { return schedule_factor(step) * rule_.lr; }
+
+  Network& net() { return *net_; }
+  const Network& net() const { return *net_; }
+  const Rule& rule() const { return rule_; }
+  const Depth& depth() const { return depth_; }
+  const Schedule& schedule() const { return schedule_; }
+  const trainer_options& options() const { return options_; }
+  optimizer_state<Rule, Network>& state() { return state_; }
+  const optimizer_state<Rule, Network>& state() const { return state_; }
+  /// Goes on where a checkpoint was made; the caller has restored weights and moments.
+  void resume(std::uint64_t steps, std::uint64_t rows, std::uint64_t tokens) {
+    discard();
+    state_.set_updates(steps);
+    rows_ = rows, tokens_ = tokens;
+    net_->refresh();
+  }
+
+ private:
+  struct pending {
+    double loss = 0;  // sum
+    depth_draw depth;
+    index rows = 0, counted = 0;
+    std::uint32_t micro_batches = 0;
+    detail::monitor_sums seen;
+  };
+
+  gradient_t<P>* gradient() const { return gradient_.template as<gradient_t<P>>(); }
+  matrix_view<gradient_t<P>> gradient_view() const { return {gradient(), 1, A::parameter_count}; }
+  double schedule_factor(std::uint64_t step) const {
+    return schedule_(step, (std::max)(options_.total_steps, std::uint64_t{1}));
+  }
+
+  Network* net_;
+  Rule rule_;
+  Depth depth_;
+  Schedule schedule_;
+  trainer_options options_;
+  B device_;
+  optimizer_state<Rule, Network> state_;
+  device_buffer<B> gradient_;
+  detail::batch_pass<Network> pass_;
+  pending pending_;
+  std::uint64_t rows_ = 0, tokens_ = 0;
+};
+
+template <class Network, class Rule, class Depth>
+trainer(Network&, Rule, Depth) -> trainer<Network, Rule, Depth>;
+template <class Network, class Rule, class Depth>
+trainer(Network&, Rule, Depth, trainer_options) -> trainer<Network, Rule, Depth>;
+template <class Network, class Rule, class Depth, learning_rate_schedule Schedule>
+trainer(Network&, Rule, Depth, Schedule) -> trainer<Network, Rule, Depth, Schedule>;
+template <class Network, class Rule, class Depth, learning_rate_schedule Schedule>
+trainer(Network&, Rule, Depth, Schedule, trainer_options) -> trainer<Network, Rule, Depth, Schedule>;
+
+GYRE_END
