@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <gyre/io/json.hpp>
-#include <gyre/io/json_writer.hpp>
 
 #include "io/support.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <gyre/io/json.hpp>
+#include <gyre/io/json_value.hpp>
 
 GYRE_BEGIN
 
