@@ -1,0 +1,109 @@
+// Command lines of the example programs: options are declared where they are read, and --help follows from that.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <iomanip>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gyre/core/error.hpp>
+
+namespace examples {
+
+/// `--name value`, `--name=value` and `--flag`. Read every option, then call ready(): it prints the help if asked, and refuses
+/// what nobody read.
+class arguments {
+ public:
+  arguments(int count, const char* const* values, std::string purpose) : purpose_(std::move(purpose)) {
+    for (int i = 1; i < count; ++i) given_.emplace_back(values[i]);
+    program_ = count > 0 ? std::string(values[0]) : "program";
+    program_ = program_.substr(program_.find_last_of('/') + 1);
+  }
+
+  bool flag(std::string_view name, std::string_view help) {
+    help_.push_back({"--" + std::string(name), std::string(help)});
+    for (auto i = given_.begin(); i != given_.end(); ++i)
+      if (*i == "--" + std::string(name)) return given_.erase(i), true;
+    return false;
+  }
+  std::string text(std::string_view name, std::string fallback, std::string_view help) {
+    help_.push_back(
+        {"--" + std::string(name) + " TEXT", std::string(help) + (fallback.empty() ? "" : " (default " + fallback + ")")});
+    return take(name).value_or(fallback);
+  }
+  /// All values of an option that may come more than once.
+  std::vector<std::string> texts(std::string_view name, std::string_view help) {
+    help_.push_back({"--" + std::string(name) + " TEXT", std::string(help) + " (may be repeated)"});
+    std::vector<std::string> all;
+    while (auto value = take(name)) all.push_back(*value);
+    return all;
+  }
+  template <class Number>
+  Number number(std::string_view name, Number fallback, std::string_view help) {
+    std::ostringstream shown;
+    shown << fallback;
+    help_.push_back({"--" + std::string(name) + " N", std::string(help) + " (default " + shown.str() + ")"});
+    const auto value = take(name);
+    if (!value) return fallback;
+    Number parsed{};
+    const char* end = value->data() + value->size();
+    const auto [stop, problem] = std::from_chars(value->data(), end, parsed);
+    gyre::require(problem == std::errc{} && stop == end, program_, ": --", name, " wants a number, not '", *value, "'");
+    return parsed;
+  }
+
+  /// False if only the help was asked for, which it then has printed.
+  bool ready() {
+    if (flag("help", "this text")) {
+      std::cout << purpose_ << "\n\n" << program_ << " [options]\n";
+      for (const auto& [option, help] : help_) std::cout << "  " << std::left << std::setw(28) << option << ' ' << help << '\n';
+      return false;
+    }
+    gyre::require(given_.empty(), program_, ": unknown option or value '", given_.empty() ? "" : given_.front(), "'; see ",
+                  program_, " --help");
+    return true;
+  }
+
+ private:
+  std::optional<std::string> take(std::string_view name) {
+    const std::string option = "--" + std::string(name);
+    for (auto i = given_.begin(); i != given_.end(); ++i) {
+      if (i->starts_with(option + "=")) {
+        std::string value = i->substr(option.size() + 1);
+        given_.erase(i);
+        return value;
+      }
+      if (*i != option) continue;
+      gyre::require(i + 1 != given_.end(), program_, ": ", option, " wants a value");
+      std::string value = *(i + 1);
+      given_.erase(i, i + 2);
+      return value;
+    }
+    return std::nullopt;
+  }
+
+  struct line {
+    std::string option, help;
+  };
+  std::string program_, purpose_;
+  std::vector<std::string> given_;
+  std::vector<line> help_;
+};
+
+/// Runs a program's body; an error becomes one line and exit status 1.
+template <class Body>
+int guarded(Body&& body) {
+  try {
+    return body();
+  } catch (const std::exception& e) {
+    std::cerr << "error: " << e.what() << '\n';
+    return 1;
+  }
+}
+
+}  // namespace examples
