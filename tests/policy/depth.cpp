@@ -70,7 +70,8 @@ TEST_CASE("log-normal Poisson depth has mean rbar + 1 and the variance of its mi
       most = (std::max)(most, p);
     }
     // X = p - 1: E X = m, Var X = m + v with v = m^2 (e^{s^2} - 1). Central fourth moment from the raw ones of tau,
-    // E tau^k = m^k e^{s^2 k (k - 1) / 2}, through Touchard: E X^2 = T1 + T2, E X^3 = T1 + 3 T2 + T3, E X^4 = T1 + 7 T2 + 6 T3 + T4.
+    // E tau^k = m^k e^{s^2 k (k - 1) / 2}, through Touchard: E X^2 = T1 + T2,
+    // E X^3 = T1 + 3 T2 + T3, E X^4 = T1 + 7 T2 + 6 T3 + T4.
     const double m = mean, variance = m + m * m * (std::exp(sigma * sigma) - 1);
     const auto raw = [&](int k) { return std::pow(m, k) * std::exp(sigma * sigma * k * (k - 1) / 2); };
     const double x2 = raw(1) + raw(2), x3 = raw(1) + 3 * raw(2) + raw(3), x4 = raw(1) + 7 * raw(2) + 6 * raw(3) + raw(4);

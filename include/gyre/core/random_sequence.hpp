@@ -1,7 +1,6 @@
 // Draws that use up an unknown number of random words: integers without bias, permutations, Poisson and log-normal numbers.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -63,7 +62,11 @@ class random_sequence {
   std::uint64_t poisson(double mean) {
     require(mean >= 0 && mean <= 1e6, "random_sequence::poisson: mean is ", mean, "; it must lie in [0, 10^6]");
     std::uint64_t total = 0;
-    for (; mean > 0; mean -= largest_part) total += small_poisson((std::min)(mean, largest_part));
+    while (mean > largest_part) {
+      total += small_poisson(largest_part);
+      mean -= largest_part;
+    }
+    if (mean > 0) total += small_poisson(mean);
     return total;
   }
 

@@ -164,8 +164,8 @@ double sampling_probabilities(std::span<const T> logits, std::span<const token> 
   return summary.largest + summary.log_total;
 }
 
-/// Chooses a token: the first whose cumulated probability, by id, exceeds `uniform` in [0, 1) (sampling_uniform gives it). Never
-/// one of probability 0. Otherwise as sampling_probabilities.
+/// Chooses a token: the first whose cumulated probability, by id, exceeds `uniform` in [0, 1), which sampling_uniform gives.
+/// Never one of probability 0. Otherwise as sampling_probabilities.
 template <class T>
 sampled_token sample(std::span<const T> logits, std::span<const token> history, const sampling& rules, double uniform,
                      sampling_workspace workspace) {

@@ -12,9 +12,9 @@
 
 GYRE_BEGIN
 
-/// A random permutation f of 8 nodes. A row holds its 8 edges in random order, an edge i -> f(i) being the one token 8 i + f(i),
-/// then the 8 starts in order, start i being token 64 + i. The targets of the last 8 positions are 64 + f^k(i); the others are -1
-/// and do not count.
+/// A random permutation f of 8 nodes. A row holds its 8 edges in random order, an edge i -> f(i) being the one token
+/// 8 i + f(i), then the 8 starts in order, start i being token 64 + i. The targets of the last 8 positions are 64 + f^k(i); the
+/// others are -1 and do not count.
 struct hops_task {
   static constexpr int nodes = 8;
   static constexpr int length = 2 * nodes;                  // tokens of a row
