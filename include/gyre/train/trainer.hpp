@@ -79,6 +79,8 @@ class trainer {
     schedule_.validate();
     require(options_.clip > 0, "trainer: clip is ", options_.clip,
             "; the norm of the gradient is cut to it, so it must be positive");
+    require(options_.state_scale >= 0 && std::isfinite(options_.state_scale), "trainer: state_scale is ", options_.state_scale,
+            "; it must be finite and not negative");
     if constexpr (!std::is_same_v<Schedule, constant_rate>)
       require(options_.total_steps > 0, "trainer: this schedule follows the whole training; give options.total_steps");
   }

@@ -1,0 +1,245 @@
+// Checkpoints: everything a training needs to go on bit for bit, in a folder that is complete or not there.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <gyre/io/files.hpp>
+#include <gyre/io/folder_transaction.hpp>
+#include <gyre/io/json.hpp>
+#include <gyre/io/json_writer.hpp>
+#include <gyre/io/safetensors.hpp>
+#include <gyre/io/safetensors_writer.hpp>
+#include <gyre/model/description.hpp>
+#include <gyre/train/facts.hpp>
+#include <gyre/train/trainer.hpp>
+
+GYRE_BEGIN
+
+// A run is a folder of checkpoints, step-00000100 and so on. A checkpoint holds
+//   model.safetensors       the weights, under the names of the published files
+//   optimizer.safetensors   moments of the optimiser: <tensor>.moment_1, .moment_2
+//   state.json              steps, rows and tokens done, seed, rules, the architecture in words, its fingerprint, and `data`,
+//                           the caller's own state: where it stands in its data
+// Random numbers are functions of seed and counters, so there is no generator to save.
+
+/// What a loaded checkpoint tells.
+struct resumed {
+  std::filesystem::path folder;
+  std::uint64_t step = 0;
+  json data;                             // as it was given to save_checkpoint()
+  std::vector<std::string> differences;  // rules and options that are other ones now: the run goes on, but not bit for bit
+};
+
+namespace detail {
+
+inline constexpr std::string_view checkpoint_prefix = "step-", weights_file = "model.safetensors",
+                                  moments_file = "optimizer.safetensors", state_file = "state.json",
+                                  fingerprint_key = "gyre.fingerprint";
+inline constexpr int checkpoint_format = 1;
+inline constexpr std::size_t checkpoints_kept = 2;
+
+inline std::vector<index> shape_of(const tensor_entry& entry) {
+  return {entry.shape.extent.begin(), entry.shape.extent.begin() + entry.shape.rank};
+}
+
+/// All tensors of a network, or all moments of a trainer: a name, a shape, and where it lies in memory.
+template <class Network>
+std::vector<tensor_source> weight_tensors(const Network& net) {
+  using table = typename Network::table;
+  std::vector<tensor_source> all;
+  const std::vector<std::string> names = table::names();
+  for (std::size_t n = 0; n < names.size(); ++n)
+    all.emplace_back(names[n], shape_of(table::entries[n]), net.values().data() + table::entries[n].offset);
+  return all;
+}
+template <class Trainer>
+std::vector<tensor_source> moment_tensors(const Trainer& trainer) {
+  using table = typename Trainer::network_type::table;
+  std::vector<tensor_source> all;
+  const std::vector<std::string> names = table::names();
+  for (std::size_t n = 0; n < names.size(); ++n)
+    for (int which = 0; which < Trainer::rule_type::moments(table::entries[n].kind); ++which)
+      all.emplace_back(names[n] + ".moment_" + std::to_string(which + 1), shape_of(table::entries[n]),
+                       static_cast<const typename Trainer::network_type::scalar*>(
+                           trainer.state().moment(static_cast<int>(n), which).data()));
+  return all;
+}
+
+/// Throws unless the file holds exactly these tensors, with these shapes and, if `same_type`, these types.
+inline void check_tensors(const safetensors_reader& file, const std::vector<tensor_source>& wanted, bool same_type) {
+  for (const tensor_source& w : wanted) {
+    const stored_tensor& found = file.at(w.name);
+    if (found.shape != w.shape || (same_type && found.type != w.type))
+      fail(file.source(), ": tensor ", in_quotes(w.name), ": expected ", shape_text(w.type, w.shape), ", found ",
+           shape_text(found.type, found.shape));
+  }
+  if (file.tensors().size() == wanted.size()) return;
+  for (const stored_tensor& t : file.tensors())
+    require(std::any_of(wanted.begin(), wanted.end(), [&](const tensor_source& w) { return w.name == t.name; }), file.source(),
+            ": tensor ", in_quotes(t.name), " ", shape_text(t.type, t.shape), " belongs to no part of this architecture");
+}
+
+/// Reads tensors that have been checked straight into their places.
+template <class T>
+void read_tensors(const safetensors_reader& file, const std::vector<tensor_source>& into) {
+  for (const tensor_source& t : into) {
+    const stored_tensor& stored = file.at(t.name);
+    T* to = static_cast<T*>(const_cast<void*>(t.data));  // a source lists memory of ours, which the caller may change
+    file.read_converted<T>(t.name, t.shape, {to, static_cast<std::size_t>(stored.count())});
+  }
+}
+
+/// The first line of two descriptions that differs.
+inline std::string first_difference(const json_field& there, const std::string& here) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0;; ++i) {
+    const bool ends_there = i >= there.size(), ends_here = begin >= here.size();
+    const std::size_t end = here.find('\n', begin);
+    const std::string a = ends_there ? "nothing" : in_quotes(there[i].string());
+    const std::string b = ends_here ? "nothing" : in_quotes(std::string_view(here).substr(begin, end - begin));
+    if (a != b) return a + " there, " + b + " here";
+    if (ends_there || ends_here) return "nothing that its description tells";
+    begin = end + 1;
+  }
+}
+
+template <class Trainer>
+json rules_of(const Trainer& trainer) {
+  return object_of({{"optimizer", facts_of(trainer.rule())},
+                    {"depth", facts_of(trainer.depth())},
+                    {"schedule", facts_of(trainer.schedule())},
+                    {"options", facts_of(trainer.options())}});
+}
+
+template <class Trainer>
+json state_of(const Trainer& trainer, const json& data) {
+  using A = typename Trainer::A;
+  json lines = json::array();
+  const std::string text = describe<A>();
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    lines.push_back(json(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return object_of({{"format", checkpoint_format},
+                    {"step", trainer.steps()},
+                    {"rows", trainer.rows_seen()},
+                    {"tokens", trainer.tokens_seen()},
+                    {"data", data},
+                    {"rules", rules_of(trainer)},
+                    {"precision", name_of(dtype_of<typename Trainer::network_type::scalar>())},
+                    {"fingerprint", fingerprint<A>()},
+                    {"architecture", std::move(lines)}});
+}
+
+template <class A>
+void check_architecture(const json_field& state) {
+  const std::string found = state["fingerprint"].string();
+  if (found != fingerprint<A>())
+    fail(state.where(), ": fingerprint: ", in_quotes(found), " is of another architecture than this program's ",
+         in_quotes(fingerprint<A>()), "; they differ in ", first_difference(state["architecture"], describe<A>()));
+}
+
+}  // namespace detail
+
+/// Saves a checkpoint of the trainer under run/step-<steps>, and removes all but the last two. `data` is kept as it is. Returns
+/// the folder. Throws when anything fails, and has then changed nothing; a checkpoint of the same step must be the same state.
+template <class Trainer>
+std::filesystem::path save_checkpoint(const Trainer& trainer, const std::filesystem::path& run,
+                                      const json& data = json::object(), const file_system& files = system_files) {
+  std::error_code problem;
+  std::filesystem::create_directories(run, problem);
+  require(!problem, "save_checkpoint: cannot create the folder ", run.string(), ": ", problem.message());
+  const std::string number = std::to_string(trainer.steps());
+  const std::string padded = std::string(number.size() < 8 ? 8 - number.size() : 0, '0') + number;
+  const std::filesystem::path folder = run / (std::string(detail::checkpoint_prefix) + padded);
+  const std::string state = write_json(detail::state_of(trainer, data), 1) + "\n";
+  if (std::filesystem::exists(folder / detail::state_file) && read_file(folder / detail::state_file) == state) return folder;
+
+  folder_transaction saving(folder, files);
+  saving.write(detail::weights_file, [&](file_writer& file) {
+    write_safetensors(file, detail::weight_tensors(trainer.net()),
+                      {{"format", "pt"}, {std::string(detail::fingerprint_key), fingerprint<typename Trainer::A>()}});
+  });
+  saving.write(detail::moments_file, [&](file_writer& file) { write_safetensors(file, detail::moment_tensors(trainer)); });
+  saving.write(detail::state_file, state);
+  saving.commit();
+  prune(run, detail::checkpoint_prefix, detail::checkpoints_kept, files);
+  return folder;
+}
+
+/// The newest complete checkpoint of a run, if there is any.
+inline std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& run) {
+  return latest(run, detail::checkpoint_prefix);
+}
+
+/// Puts a trainer where it was when the checkpoint was saved. Everything is checked before anything changes: format,
+/// architecture, precision, optimiser, and each tensor's name, shape and type.
+template <class Trainer>
+resumed load_checkpoint(Trainer& trainer, const std::filesystem::path& folder) {
+  using scalar = typename Trainer::network_type::scalar;
+  const std::filesystem::path file = folder / detail::state_file;
+  const json root = parse_json(read_file(file), file.string());
+  const json_field state(root, file.string());
+  require(state["format"].int64() == detail::checkpoint_format, state.where(), ": format: ", state["format"].int64(),
+          " is unknown; this program reads format ", detail::checkpoint_format);
+  detail::check_architecture<typename Trainer::A>(state);
+  const std::string_view precision = name_of(dtype_of<scalar>());
+  require(state["precision"].string() == precision, state.where(), ": precision: the checkpoint is of ",
+          state["precision"].string(), ", this program trains in ", precision);
+  const json_field rules = state["rules"];
+  const json here = detail::rules_of(trainer);
+  const std::string& optimizer_there = rules["optimizer"]["name"].string();
+  require(optimizer_there == Trainer::rule_type::name, state.where(), ": rules.optimizer.name: the checkpoint is of ",
+          detail::in_quotes(optimizer_there), ", this training uses ", detail::in_quotes(Trainer::rule_type::name));
+
+  const safetensors_reader weights(folder / detail::weights_file), moments(folder / detail::moments_file);
+  const std::vector<tensor_source> weights_here = detail::weight_tensors(trainer.net()),
+                                   moments_here = detail::moment_tensors(trainer);
+  detail::check_tensors(weights, weights_here, true);
+  detail::check_tensors(moments, moments_here, true);
+  resumed loaded{folder, state["step"].uint64(), state["data"].value(), {}};
+  const std::uint64_t rows = state["rows"].uint64(), tokens = state["tokens"].uint64();
+  detail::list_differences(rules.value(), here, "", loaded.differences);
+
+  detail::read_tensors<scalar>(weights, weights_here);
+  detail::read_tensors<scalar>(moments, moments_here);
+  trainer.resume(loaded.step, rows, tokens);
+  return loaded;
+}
+
+/// Loads the newest complete checkpoint of a run; nothing when there is none.
+template <class Trainer>
+std::optional<resumed> resume_latest(Trainer& trainer, const std::filesystem::path& run) {
+  const std::optional<std::filesystem::path> folder = latest_checkpoint(run);
+  if (!folder) return std::nullopt;
+  return load_checkpoint(trainer, *folder);
+}
+
+/// Loads weights alone: from a checkpoint, or from any safetensors file with this architecture's names and shapes. F16, BF16,
+/// F32 and F64 are converted to the network's type.
+template <class Network>
+void load_weights(Network& net, const std::filesystem::path& from) {
+  using A = typename Network::architecture_type;
+  const bool folder = std::filesystem::is_directory(from);
+  if (const std::filesystem::path state = from / detail::state_file; folder && std::filesystem::exists(state)) {
+    const json root = parse_json(read_file(state), state.string());
+    detail::check_architecture<A>(json_field(root, state.string()));
+  }
+  const safetensors_reader file(folder ? from / detail::weights_file : from);
+  for (const auto& [key, value] : file.metadata())
+    require(key != detail::fingerprint_key || value == fingerprint<A>(), file.source(), ": __metadata__.", key, ": ",
+            detail::in_quotes(value), " is of another architecture than this program's ", detail::in_quotes(fingerprint<A>()));
+  const std::vector<tensor_source> here = detail::weight_tensors(net);
+  detail::check_tensors(file, here, false);
+  detail::read_tensors<typename Network::scalar>(file, here);
+  net.refresh();
+}
+
+GYRE_END
