@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include <gyre/backend/cpu/aligned.hpp>
 #include <gyre/backend/cpu/pool.hpp>
@@ -17,20 +18,16 @@ namespace detail {
 constexpr index divide_up(index a, index b) { return (a + b - 1) / b; }
 
 /// Panel [k][Width] of columns [first, first + Width) of w(depth, cols); columns that do not exist are 0.
-template <class T>
-void pack_panel(T* to, index width, matrix_view<const T> w, index first) {
-  const index here = (std::min)(width, w.cols - first);
-  if (here == width && width % simd<T>::width == 0) {
-    for (index k = 0; k < w.rows; ++k, to += width)
-      for (index j = 0; j < width; j += simd<T>::width) simd<T>::load(w[k] + first + j).store(to + j);
+template <int Width, class T>
+void pack_panel(T* to, matrix_view<const T> w, index first) {
+  const index here = (std::min)(index{Width}, w.cols - first);
+  const T* from = w.data + first;
+  if (here == Width) {
+    for (index k = 0; k < w.rows; ++k, to += Width, from += w.stride) std::memcpy(to, from, Width * sizeof(T));
     return;
   }
-  for (index k = 0; k < w.rows; ++k, to += width) {
-    const T* from = w[k] + first;
-    index j = 0;
-    for (; j < here; ++j) to[j] = from[j];
-    for (; j < width; ++j) to[j] = T(0);
-  }
+  for (index k = 0; k < w.rows; ++k, to += Width, from += w.stride)
+    for (index j = 0; j < Width; ++j) to[j] = j < here ? from[j] : T(0);
 }
 
 /// The same panel of w^T, for w(cols, depth), each element multiplied by `scale`.
@@ -46,21 +43,6 @@ void pack_panel_transposed(T* to, index width, matrix_view<const T> w, index fir
     }
     for (index j = here; j < width; ++j)
       for (index kk = k; kk < end; ++kk) to[kk * width + j] = T(0);
-  }
-}
-
-/// Rows of A as tile_source::grouped wants them: a(rows = tile height, depth).
-template <class T>
-void pack_grouped(T* to, matrix_view<const T> a) {
-  constexpr index group = tile_shape<T>::group;
-  const index step = a.rows * group;
-  for (index i = 0; i < a.rows; ++i) {
-    const T* from = a[i];
-    T* row = to + i * group;
-    index k = 0;
-    for (; k + group <= a.cols; k += group, row += step)
-      for (index kk = 0; kk < group; ++kk) row[kk] = from[k + kk];
-    for (index kk = 0; k < a.cols; ++k, ++kk) row[kk] = from[k];
   }
 }
 
@@ -124,7 +106,7 @@ class packed_matrix {
 
   void pack_panels(matrix_view<const T> b, index from, index to) {
     match(b.rows, b.cols);
-    for (index p = from; p < to; ++p) detail::pack_panel((*this)[p], panel, b, p * panel);
+    for (index p = from; p < to; ++p) detail::pack_panel<panel>((*this)[p], b, p * panel);
   }
   void pack_panels_transposed(matrix_view<const T> w, T scale, index from, index to) {
     match(w.cols, w.rows);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include <gyre/backend/cpu/packed.hpp>
 #include <gyre/backend/cpu/pool.hpp>
@@ -15,86 +16,63 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Steps of the inner dimension between two visits to the result: few enough that a panel of B and a strip of A stay in the
-/// first-level cache. Equal parts, multiples of the group.
+/// Steps of the inner dimension between two visits to the result: few enough that a panel of B stays in the first-level cache.
+/// Equal parts.
 template <class T>
 constexpr index depth_block(index depth) {
-  constexpr index most = 1536 / static_cast<index>(sizeof(T)), group = tile_shape<T>::group;
+  constexpr index most = 1536 / static_cast<index>(sizeof(T));
   const index parts = (std::max)(index{1}, divide_up(depth, most));
-  return (std::max)(group, divide_up(divide_up(depth, parts), group) * group);
-}
-
-/// Scalars of scratch that multiply_rows needs for `rows` rows.
-template <class T>
-constexpr index multiply_rows_scratch(index rows, index depth) {
-  return rows / tile_shape<T>::rows * tile_shape<T>::rows * depth_block<T>(depth);
+  return (std::max)(index{4}, divide_up(divide_up(depth, parts), index{4}) * 4);
 }
 
 /// C(rows, ...) (+)= A(rows, depth) B, for the panels [first, last) of B; c spans all columns of B. One thread.
 template <class T>
 void multiply_rows(matrix_view<T> c, matrix_view<const T> a, const packed_matrix<T>& b, index first, index last,
-                   bool accumulate, T* scratch) {
-  using shape = tile_shape<T>;
-  using direct = direct_tiles<T>;
-  const index full = a.rows <= 2 * direct::most ? 0 : a.rows / shape::rows;  // strips of full height, packed
-  const index rest = a.rows - full * shape::rows;
-  const index parts = divide_up(rest, index{direct::most});
-  const index step = depth_block<T>(a.cols), panel_size = shape::cols * a.cols;
+                   bool accumulate) {
+  using tiles = direct_tiles<T>;
+  constexpr index panel_width = tile_shape<T>::cols;
+  const index step = depth_block<T>(a.cols), panel_size = panel_width * a.cols;
   for (index k = 0; k < a.cols || k == 0; k += step) {
     const index depth = (std::min)(step, a.cols - k);
     const bool load = accumulate || k > 0;
-    for (index s = 0; s < full; ++s)
-      pack_grouped(scratch + s * shape::rows * step, a.slice(s * shape::rows, shape::rows).columns(k, depth));
     index panels = 1;
     for (index p = first; p < last; p += panels) {
-      panels = 1;
-      if (full == 0 && parts == 1 && p + direct::wide_panels(rest) <= last) panels = direct::wide_panels(rest);
-      const index col = p * shape::cols, width = panels * shape::cols, cols = (std::min)(width, c.cols - col);
-      const T* panel = b[p] + k * shape::cols;
-      for (index s = 0; s < full; ++s)
-        tile_edge<T>(tile<T, shape::rows, 1, tile_source::grouped>, shape::rows, width, shape::rows, cols, depth,
-                     scratch + s * shape::rows * step, 0, panel, shape::cols, panel_size, c[s * shape::rows] + col, c.stride,
-                     load);
-      index row = full * shape::rows;
-      for (index s = 0; s < parts; ++s) {
-        const index height = rest * (s + 1) / parts - rest * s / parts;
-        tile_edge<T>(panels > 1 ? direct::wide(height) : direct::narrow(height), height, width, height, cols, depth, a[row] + k,
-                     a.stride, panel, shape::cols, panel_size, c[row] + col, c.stride, load);
-        row += height;
+      panels = (std::min)(last - p, tiles::wide_panels(a.rows)) == tiles::wide_panels(a.rows) ? tiles::wide_panels(a.rows) : 1;
+      const index col = p * panel_width, width = panels * panel_width, cols = (std::min)(width, c.cols - col);
+      const T* panel = b[p] + k * panel_width;
+      for (index row = 0, height = 0; row < a.rows; row += height) {
+        height = tiles::next(a.rows - row);
+        tile_edge<T>(panels > 1 ? tiles::wide(height) : tiles::narrow(height), height, width, height, cols, depth, a[row] + k,
+                     a.stride, panel, panel_width, panel_size, c[row] + col, c.stride, load);
       }
     }
   }
 }
 
-/// Scalars of scratch that multiply_transposed needs for a block of `rows` x `cols`.
-template <class T>
-constexpr index multiply_transposed_scratch(index rows, index cols, index depth) {
-  using shape = tile_shape<T>;
-  return (divide_up(rows, index{shape::rows}) * shape::rows + divide_up(cols, index{shape::cols}) * shape::cols) *
-         (std::min)(depth, depth_block<T>(depth));
+/// Panels of a few columns side by side, each [k][Width], from rows [begin, end) of w(depth, cols); columns that do not exist
+/// are 0. Row by row, so that memory is read front to back.
+template <int Width, class T>
+void pack_rows(T* to, index depth, matrix_view<const T> w, index begin, index end) {
+  const index whole = w.cols / Width, rest = w.cols - whole * Width;
+  for (index k = begin; k < end; ++k) {
+    const T* from = w[k];
+    T* at = to + k * Width;
+    for (index p = 0; p < whole; ++p, from += Width, at += Width * depth) std::memcpy(at, from, Width * sizeof(T));
+    if (rest > 0)
+      for (index j = 0; j < Width; ++j) at[j] = j < rest ? from[j] : T(0);
+  }
 }
 
-/// C(rows, cols) += A(depth, rows)^T B(depth, cols). One thread.
+/// C += A^T B for strips [first, last) of tile_shape::rows rows of C, A and B packed by pack_rows.
 template <class T>
-void multiply_transposed(matrix_view<T> c, matrix_view<const T> a, matrix_view<const T> b, T* scratch) {
+void multiply_strips(matrix_view<T> c, const T* a, const T* b, index depth, index first, index last) {
   using shape = tile_shape<T>;
-  const index strips = divide_up(c.rows, index{shape::rows}), panels = divide_up(c.cols, index{shape::cols});
-  const index step = depth_block<T>(a.rows);
-  for (index k = 0; k < a.rows; k += step) {
-    const index depth = (std::min)(step, a.rows - k);
-    T* const packed_b = scratch + strips * shape::rows * depth;
-    for (index s = 0; s < strips; ++s)
-      pack_panel(scratch + s * shape::rows * depth, shape::rows, a.slice(k, depth), s * shape::rows);
-    for (index p = 0; p < panels; ++p)
-      pack_panel(packed_b + p * shape::cols * depth, shape::cols, b.slice(k, depth), p * shape::cols);
-    for (index p = 0; p < panels; ++p)
-      for (index s = 0; s < strips; ++s) {
-        const index row = s * shape::rows, col = p * shape::cols;
-        tile_edge<T>(tile<T, shape::rows, 1, tile_source::transposed>, shape::rows, shape::cols,
-                     (std::min)(index{shape::rows}, c.rows - row), (std::min)(index{shape::cols}, c.cols - col), depth,
-                     scratch + row * depth, shape::rows, packed_b + col * depth, shape::cols, 0, c[row] + col, c.stride, true);
-      }
-  }
+  constexpr index rows = shape::rows, cols = shape::cols;
+  for (index col = 0; col < c.cols; col += cols)
+    for (index row = first * rows; row < (std::min)(last * rows, c.rows); row += rows)
+      tile_edge<T>(tile<T, shape::rows, 1, tile_source::transposed>, rows, cols, (std::min)(rows, c.rows - row),
+                   (std::min)(cols, c.cols - col), depth, a + row * depth, rows, b + col * depth, cols, 0, c[row] + col,
+                   c.stride, true);
 }
 
 }  // namespace detail
@@ -126,11 +104,9 @@ void multiply(thread_pool& pool, matrix_view<T> c, matrix_view<const T> a, const
       break;
   }
   const index across = divide_up(b.panels(), panels);
-  const index scratch = multiply_rows_scratch<T>(rows, a.cols);
-  pool.run(tasks(), sizeof(T) * static_cast<std::size_t>(scratch), [&](index task, int worker) {
+  pool.run(tasks(), [&](index task, int) {
     const index row = task / across * rows, first = task % across * panels, count = (std::min)(rows, a.rows - row);
-    multiply_rows(c.slice(row, count), a.slice(row, count), b, first, (std::min)(first + panels, b.panels()), accumulate,
-                  pool.scratch<T>(worker, scratch));
+    multiply_rows(c.slice(row, count), a.slice(row, count), b, first, (std::min)(first + panels, b.panels()), accumulate);
   });
 }
 
@@ -140,24 +116,33 @@ void multiply_transposed(thread_pool& pool, matrix_view<T> dw, matrix_view<const
   using shape = tile_shape<T>;
   check_product("multiply_transposed", dw, dy.cols, dy.rows, x.rows, x.cols);
   if (dw.size() == 0 || dy.rows == 0) return;
-  index rows = (std::min)(dw.rows, index{12} * shape::rows), cols = (std::min)(dw.cols, index{512});
-  const auto tasks = [&] { return divide_up(dw.rows, rows) * divide_up(dw.cols, cols); };
-  while (tasks() < 16 && rows * cols * dy.rows > 200000) {
-    if (rows >= cols && rows > shape::rows)
-      rows = divide_up(divide_up(rows, 2), index{shape::rows}) * shape::rows;
-    else if (cols > shape::cols)
-      cols = divide_up(divide_up(cols, 2), index{shape::cols}) * shape::cols;
-    else
-      break;
-  }
-  const index across = divide_up(dw.cols, cols);
-  const index scratch = multiply_transposed_scratch<T>(rows, cols, dy.rows);
-  pool.run(tasks(), sizeof(T) * static_cast<std::size_t>(scratch), [&](index task, int worker) {
-    const index row = task / across * rows, col = task % across * cols;
-    const index height = (std::min)(rows, dw.rows - row), width = (std::min)(cols, dw.cols - col);
-    multiply_transposed<T>(dw.slice(row, height).columns(col, width), dy.columns(row, height), x.columns(col, width),
-                           pool.scratch<T>(worker, scratch));
-  });
+  // One part of dW and of the tokens at a time: both factors of a part are packed by all threads, then multiplied by all.
+  const index most = index{4096} / static_cast<index>(sizeof(T));
+  const index height = (std::min)(most / shape::rows * shape::rows, divide_up(dw.rows, index{shape::rows}) * shape::rows);
+  const index width = (std::min)(most, divide_up(dw.cols, index{shape::cols}) * shape::cols), depth = depth_block<T>(dy.rows);
+  thread_pool::exclusive turn(pool);
+  T* const a = turn.scratch<T>((height + width) * depth);
+  T* const b = a + height * depth;
+  for (index col = 0; col < dw.cols; col += width)
+    for (index row = 0; row < dw.rows; row += height) {
+      const index rows = (std::min)(height, dw.rows - row), cols = (std::min)(width, dw.cols - col);
+      for (index k = 0; k < dy.rows; k += depth) {
+        const index steps = (std::min)(depth, dy.rows - k);
+        const auto dys = dy.slice(k, steps).columns(row, rows), xs = x.slice(k, steps).columns(col, cols);
+        const index together = (std::max)(index{4}, index{32768} / (rows + cols));  // tokens a packing task
+        pool.run(divide_up(steps, together), [&](index task, int) {
+          const index end = (std::min)(steps, (task + 1) * together);
+          pack_rows<shape::rows>(a, steps, dys, task * together, end);
+          pack_rows<shape::cols>(b, steps, xs, task * together, end);
+        });
+        const auto part = dw.slice(row, rows).columns(col, cols);
+        const index strips = divide_up(rows, index{shape::rows});
+        const index group = (std::max)(index{1}, (std::min)(index{4}, index{400000} / (shape::rows * cols * steps)));
+        pool.run(divide_up(strips, group), [&](index task, int) {
+          multiply_strips(part, a, b, steps, task * group, (std::min)(strips, (task + 1) * group));
+        });
+      }
+    }
 }
 
 }  // namespace detail

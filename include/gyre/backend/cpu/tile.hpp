@@ -17,14 +17,12 @@ struct tile_shape {
   static constexpr int vectors = 2;
   static constexpr int cols = vectors * simd<T>::width;
   static constexpr int rows = simd_bytes == 64 ? 14 : 6;
-  static constexpr int direct_rows = simd_bytes == 64 ? 8 : 6;  // highest tile that reads A where it lies
-  static constexpr int group = 4;                               // steps of the inner dimension in one pass of the loop
+  static constexpr int low_rows = simd_bytes == 64 ? 8 : 6;  // heights up to this exist one by one, beside the full height
 };
 
 /// How A(row, k) of a product lies in memory.
 enum class tile_source {
-  grouped,     // packed: four k of the tile's first row, four of its second, ..., then the next four k
-  direct,      // rows as the caller has them: consecutive k are adjacent, rows a stride apart
+  direct,      // consecutive k are adjacent, rows a stride apart
   transposed,  // consecutive rows are adjacent, k a stride apart
 };
 
@@ -58,19 +56,15 @@ GYRE_INLINE void tile_clear(simd<T>* sums, std::index_sequence<N...>) {
 
 /// C(i, j) += sum over k of A(i, k) B(k, j), or = where `load` is false, for i < H and j < P panels of tile_shape::cols. Every
 /// element is one chain of multiply-adds in the order of k, begun by what C held: its bits do not depend on H, P or on how
-/// the inner dimension is cut into calls. `a_stride`: between rows if direct, between k if transposed. B: the columns of a panel
+/// the inner dimension is cut into calls. B: the columns of a panel
 /// are adjacent, k are b_step apart, panels b_panel.
 template <class T, int H, int P, tile_source Source>
 void tile(index depth, const T* a, index a_stride, const T* b, index b_step, index b_panel, T* c, index c_row, bool load) {
   constexpr std::size_t across = std::size_t{tile_shape<T>::vectors} * P;
-  constexpr index group = tile_shape<T>::group;
   constexpr auto rows = std::make_index_sequence<std::size_t{H}>();
   constexpr auto columns = std::make_index_sequence<across>();
   constexpr auto all = std::make_index_sequence<across * H>();
-  const index a_row = Source == tile_source::grouped ? group : Source == tile_source::direct ? a_stride : 1;
-  const index a_step = Source == tile_source::transposed ? a_stride : 1;
-  const index a_group = Source == tile_source::grouped ? group * H : group * a_step;
-  static_assert(group == 4);
+  const index a_row = Source == tile_source::direct ? a_stride : 1, a_step = Source == tile_source::direct ? 1 : a_stride;
 
   simd<T> sums[across * H];
   if (load)
@@ -78,13 +72,13 @@ void tile(index depth, const T* a, index a_stride, const T* b, index b_step, ind
   else
     tile_clear(sums, all);
   index k = 0;
-  for (; k + group <= depth; k += group) {
+  for (; k + 4 <= depth; k += 4) {
     tile_step<T>(sums, a, a_row, b, b_panel, rows, columns);
     tile_step<T>(sums, a + a_step, a_row, b + b_step, b_panel, rows, columns);
     tile_step<T>(sums, a + 2 * a_step, a_row, b + 2 * b_step, b_panel, rows, columns);
     tile_step<T>(sums, a + 3 * a_step, a_row, b + 3 * b_step, b_panel, rows, columns);
-    a += a_group;
-    b += group * b_step;
+    a += 4 * a_step;
+    b += 4 * b_step;
   }
   for (; k < depth; ++k) {
     tile_step<T>(sums, a, a_row, b, b_panel, rows, columns);
@@ -97,29 +91,30 @@ void tile(index depth, const T* a, index a_stride, const T* b, index b_step, ind
 template <class T>
 using tile_function = void (*)(index, const T*, index, const T*, index, index, T*, index, bool);
 
-/// The tile of H rows that reads A where it lies, H in [1, direct_rows]; for few rows also several panels wide, for a tile
-/// needs about 8 vectors of sums to keep the multipliers busy.
+/// The tiles that read A's rows where they lie.
 template <class T>
 struct direct_tiles {
-  static constexpr int most = tile_shape<T>::direct_rows;
-  static constexpr int wide_panels(index rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+  static constexpr index low = tile_shape<T>::low_rows, full = tile_shape<T>::rows;
+
+  /// How many panels a tile of few rows spans: it takes about 8 vectors of sums to keep the multipliers busy.
+  static constexpr index wide_panels(index rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 
   template <int H>
-  static constexpr tile_function<T> one = tile<T, H, 1, tile_source::direct>;
+  static constexpr tile_function<T> narrow_tile = tile<T, H, 1, tile_source::direct>;
 
+  /// One panel wide; rows <= low or rows == full.
   static tile_function<T> narrow(index rows) {
-    constexpr auto table = []<std::size_t... H>(std::index_sequence<H...>) {
-      struct {
-        tile_function<T> at[sizeof...(H)];
-      } t{{one<static_cast<int>(H) + 1>...}};
-      return t;
+    return [rows]<std::size_t... H>(std::index_sequence<H...>) {
+      static constexpr tile_function<T> table[] = {narrow_tile<static_cast<int>(H) + 1>...};
+      return rows == full ? narrow_tile<int{full}> : table[rows - 1];
     }
-    (std::make_index_sequence<std::size_t{most}>());
-    return table.at[rows - 1];
+    (std::make_index_sequence<std::size_t{low}>());
   }
   static tile_function<T> wide(index rows) {
     return rows == 1 ? tile<T, 1, 4, tile_source::direct> : rows == 2 ? tile<T, 2, 2, tile_source::direct> : narrow(rows);
   }
+  /// The height of the next tile when `rows` are left: full ones first, then one or two that differ by at most one row.
+  static index next(index rows) { return rows > 2 * low ? full : rows > low ? (rows + 1) / 2 : rows; }
 };
 
 /// Calls a tile for the part of C that exists: `rows` x `cols` of at most H x (P * tile_shape::cols).
