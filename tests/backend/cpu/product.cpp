@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <gyre/backend/cpu/product.hpp>
+#include <gyre/backend/cpu/small_product.hpp>
 
 namespace gyre {
 namespace {
@@ -84,7 +85,7 @@ const sizes odd_sizes[] = {{0, 5, 7},    {5, 0, 7},       {5, 7, 0},     {1, 1, 
 
 TEMPLATE_TEST_CASE("forward product: y (+)= x w^T", "", float, double) {
   thread_pool pool(2);
-  for (const auto [n, out, in] : odd_sizes)
+  for (const auto& [n, out, in] : odd_sizes)
     for (bool accumulate : {false, true}) {
       const matrix<TestType> x(n, in, 1), w(out, in, 2);
       const matrix<TestType> y0(n, out, 3);
@@ -100,7 +101,7 @@ TEMPLATE_TEST_CASE("forward product: y (+)= x w^T", "", float, double) {
 
 TEMPLATE_TEST_CASE("input gradient: dx (+)= dy w", "", float, double) {
   thread_pool pool(2);
-  for (const auto [n, out, in] : odd_sizes)
+  for (const auto& [n, out, in] : odd_sizes)
     for (bool accumulate : {false, true}) {
       const matrix<TestType> dy(n, out, 1), w(out, in, 2);
       const matrix<TestType> dx0(n, in, 3);
@@ -116,7 +117,7 @@ TEMPLATE_TEST_CASE("input gradient: dx (+)= dy w", "", float, double) {
 
 TEMPLATE_TEST_CASE("weight gradient: dw += dy^T x", "", float, double) {
   thread_pool pool(2);
-  for (const auto [n, out, in] : odd_sizes) {
+  for (const auto& [n, out, in] : odd_sizes) {
     const matrix<TestType> dy(n, out, 1), x(n, in, 2);
     const matrix<TestType> dw0(out, in, 3);
     matrix<TestType> dw = dw0;
@@ -125,6 +126,146 @@ TEMPLATE_TEST_CASE("weight gradient: dw += dy^T x", "", float, double) {
         dw, dw0, true, n, TestType(1), [&](index o, index k) { return dy.at(k, o); },
         [&](index k, index j) { return x.at(k, j); });
   }
+}
+
+TEMPLATE_TEST_CASE("products of factors packed on the way", "", float, double) {
+  thread_pool pool(2);
+  for (const auto& [n, out, in] : odd_sizes) {
+    const matrix<TestType> a(n, in, 1), b(in, out, 2), bt(out, in, 4);
+    const matrix<TestType> c0(n, out, 3);
+    matrix<TestType> c = c0, d = c0;
+    detail::multiply<TestType>(pool, c.view(), a.view(), b.view(), true);
+    check(
+        c, c0, true, in, TestType(1), [&](index i, index k) { return a.at(i, k); },
+        [&](index k, index j) { return b.at(k, j); });
+    detail::multiply_by_transposed<TestType>(pool, d.view(), a.view(), bt.view(), false);
+    check(
+        d, c0, false, in, TestType(1), [&](index i, index k) { return a.at(i, k); },
+        [&](index k, index j) { return bt.at(j, k); });
+  }
+}
+
+TEMPLATE_TEST_CASE("small products on one thread", "", float, double) {
+  for (const auto& [m, n, k] : odd_sizes)
+    for (bool accumulate : {false, true}) {
+      CAPTURE(m, n, k, accumulate);
+      const index scratch_size = detail::small_product_scratch<TestType>(m, n, k);
+      std::vector<TestType> scratch(static_cast<std::size_t>(scratch_size + 1), TestType(77));
+      const matrix<TestType> c0(m, n, 3);
+      const TestType alpha = TestType(0.375);
+      {
+        const matrix<TestType> a(m, k, 1), b(n, k, 2);
+        matrix<TestType> c = c0;
+        detail::small_product_nt<TestType>(c.view(), a.view(), b.view(), alpha, accumulate, scratch.data());
+        check(
+            c, c0, accumulate, k, alpha, [&](index i, index l) { return a.at(i, l); },
+            [&](index l, index j) { return b.at(j, l); });
+      }
+      {
+        const matrix<TestType> a(m, k, 1), b(k, n, 2);
+        matrix<TestType> c = c0;
+        detail::small_product_nn<TestType>(c.view(), a.view(), b.view(), accumulate, scratch.data());
+        check(
+            c, c0, accumulate, k, TestType(1), [&](index i, index l) { return a.at(i, l); },
+            [&](index l, index j) { return b.at(l, j); });
+      }
+      {
+        const matrix<TestType> a(k, m, 1), b(k, n, 2);
+        matrix<TestType> c = c0;
+        detail::small_product_tn<TestType>(c.view(), a.view(), b.view(), accumulate, scratch.data());
+        check(
+            c, c0, accumulate, k, TestType(1), [&](index i, index l) { return a.at(l, i); },
+            [&](index l, index j) { return b.at(l, j); });
+      }
+      REQUIRE(scratch.back() == TestType(77));
+    }
+}
+
+TEMPLATE_TEST_CASE("a row alone has the bits it has among 2048 rows", "", float, double) {
+  thread_pool pool(2);
+  for (const auto& [out, in] : {std::pair<index, index>{257, 129}, {96, 1000}, {1, 40}}) {
+    const index n = 2048;
+    const matrix<TestType> x(n, in, 1), w(out, in, 2);
+    packed_matrix<TestType> packed(in, out);
+    packed.pack_transposed(w.view());
+    for (bool accumulate : {false, true}) {
+      const matrix<TestType> y0(n, out, 3);
+      matrix<TestType> all = y0;
+      detail::multiply(pool, all.view(), x.view(), packed, accumulate);
+      for (index count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 15, 16, 17, 28, 100})
+        for (index first : {index{0}, index{37}, n - count}) {
+          matrix<TestType> some = y0;
+          detail::multiply(pool, some.view().slice(first, count), x.view().slice(first, count), packed, accumulate);
+          const std::size_t bytes = static_cast<std::size_t>(out) * sizeof(TestType);
+          for (index i = first; i < first + count; ++i) {
+            CAPTURE(out, in, count, i);
+            REQUIRE(std::memcmp(some.view()[i], all.view()[i], bytes) == 0);
+          }
+        }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("bits do not depend on the number of threads", "", float, double) {
+  for (const auto& [n, out, in] : {sizes{300, 257, 129}, {1, 1024, 256}, {16, 130, 801}, {900, 40, 300}}) {
+    const matrix<TestType> x(n, in, 1), w(out, in, 2), dy(n, out, 4), y0(n, out, 3), dx0(n, in, 5), dw0(out, in, 6);
+    matrix<TestType> y1 = y0, dx1 = dx0, dw1 = dw0;
+    for (int threads : {1, 2, 3}) {
+      thread_pool pool(threads);
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        matrix<TestType> y = y0, dx = dx0, dw = dw0;
+        packed_matrix<TestType> forward(in, out), backward(out, in);
+        forward.pack_transposed(pool, w.view());
+        backward.pack(pool, w.view());
+        detail::multiply(pool, y.view(), x.view(), forward, true);
+        detail::multiply(pool, dx.view(), dy.view(), backward, true);
+        detail::multiply_transposed<TestType>(pool, dw.view(), dy.view(), x.view());
+        if (threads == 1 && repeat == 0) y1 = y, dx1 = dx, dw1 = dw;
+        REQUIRE(y == y1);
+        REQUIRE(dx == dx1);
+        REQUIRE(dw == dw1);
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("weight gradients of two batches add up to the bits of the batches together", "", float, double) {
+  thread_pool pool(2);
+  const matrix<TestType> dy(700, 50, 1), x(700, 70, 2), dw0(50, 70, 3);
+  matrix<TestType> together = dw0, apart = dw0;
+  detail::multiply_transposed<TestType>(pool, together.view(), dy.view(), x.view());
+  for (const auto& [first, count] : {std::pair<index, index>{0, 123}, {123, 1}, {124, 576}})
+    detail::multiply_transposed<TestType>(pool, apart.view(), dy.view().slice(first, count), x.view().slice(first, count));
+  REQUIRE(together == apart);
+}
+
+TEMPLATE_TEST_CASE("a packed matrix may be a range of columns, live in the caller's memory, and be packed by any threads", "",
+                   float, double) {
+  thread_pool pool(3);
+  const index n = 20, out = 70, in = 90, first = 13, count = 41;
+  const matrix<TestType> x(n, count, 1), w(out, in, 2), y0(n, out, 3);
+  const index size = packed_matrix<TestType>::size(count, out);
+  detail::aligned_memory memory = detail::allocate_aligned(static_cast<std::size_t>(size) * sizeof(TestType));
+  packed_matrix<TestType> lent(reinterpret_cast<TestType*>(memory.get()), count, out), own(count, out);
+  lent.pack_transposed(w.view().columns(first, count));
+  own.pack_transposed(pool, w.view().columns(first, count));
+  REQUIRE(std::memcmp(lent.data(), own.data(), static_cast<std::size_t>(size) * sizeof(TestType)) == 0);
+  matrix<TestType> y = y0;
+  detail::multiply(pool, y.view(), x.view(), lent, false);
+  check(
+      y, y0, false, count, TestType(1), [&](index i, index k) { return x.at(i, k); },
+      [&](index k, index j) { return w.at(j, first + k); });
+}
+
+TEST_CASE("products whose sizes do not meet are refused with the numbers") {
+  thread_pool pool(1);
+  const matrix<float> x(3, 4, 1), w(5, 6, 2);
+  matrix<float> y(3, 5, 3);
+  packed_matrix<float> packed(6, 5);
+  packed.pack_transposed(w.view());
+  REQUIRE_THROWS_WITH(detail::multiply(pool, y.view(), x.view(), packed, false), Catch::Contains("3 x 4 and 6 x 5"));
+  REQUIRE_THROWS_WITH(packed.pack(w.view()), Catch::Contains("5 x 6"));
+  REQUIRE_THROWS_AS(packed_matrix<float>(-1, 5), error);
 }
 
 }  // namespace

@@ -30,20 +30,73 @@ void pack_panel(T* to, matrix_view<const T> w, index first) {
     for (index j = 0; j < Width; ++j) to[j] = j < here ? from[j] : T(0);
 }
 
-/// The same panel of w^T, for w(cols, depth), each element multiplied by `scale`.
+/// Panels of a few columns side by side, each [k][Width], from rows [begin, end) of w(depth, cols); columns that do not exist
+/// are 0. Row by row, so that memory is read front to back.
+template <int Width, class T>
+void pack_rows(T* to, index depth, matrix_view<const T> w, index begin, index end) {
+  const index whole = w.cols / Width, rest = w.cols - whole * Width;
+  for (index k = begin; k < end; ++k) {
+    const T* from = w[k];
+    T* at = to + k * Width;
+    for (index p = 0; p < whole; ++p, from += Width, at += Width * depth) std::memcpy(at, from, Width * sizeof(T));
+    if (rest > 0)
+      for (index j = 0; j < Width; ++j) at[j] = j < rest ? from[j] : T(0);
+  }
+}
+
+// Four or two rows of w become four or two steps of a panel: one 16-byte register each.
+#if defined(__GNUC__)
+template <class T>
+struct short_vector {
+  static constexpr index width = 16 / static_cast<index>(sizeof(T));
+  using native __attribute__((vector_size(16))) = T;
+};
+
+/// to[k * to_row + j] = scale * from[j * from_row + k] for a square of short_vector::width.
+template <class T>
+GYRE_INLINE void transpose_square(T* to, index to_row, const T* from, index from_row, T scale) {
+  using vector = typename short_vector<T>::native;
+  const auto load = [&](index j) {
+    vector v;
+    std::memcpy(&v, from + j * from_row, sizeof v);
+    return v * scale;
+  };
+  const auto store = [&](index k, vector v) { std::memcpy(to + k * to_row, &v, sizeof v); };
+  const vector a = load(0), b = load(1);
+  if constexpr (sizeof(T) == 8) {
+    store(0, __builtin_shufflevector(a, b, 0, 2));
+    store(1, __builtin_shufflevector(a, b, 1, 3));
+  } else {
+    const vector c = load(2), d = load(3);
+    const vector ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const vector ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    store(0, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
+    store(1, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
+    store(2, __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5));
+    store(3, __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7));
+  }
+}
+#else
+template <class T>
+struct short_vector {
+  static constexpr index width = 1;
+};
+template <class T>
+void transpose_square(T* to, index, const T* from, index, T scale) {
+  *to = scale * *from;
+}
+#endif
+
+/// Panel [k][width] of w^T, for rows [first, first + width) of w(cols, depth), each element multiplied by `scale`; rows that do
+/// not exist are 0.
 template <class T>
 void pack_panel_transposed(T* to, index width, matrix_view<const T> w, index first, T scale = T(1)) {
-  const index here = (std::min)(width, w.rows - first);
-  constexpr index block = 8;  // k at a time: a cache line or two of each row
-  for (index k = 0; k < w.cols; k += block) {
-    const index end = (std::min)(k + block, w.cols);
-    for (index j = 0; j < here; ++j) {
-      const T* from = w[first + j];
-      for (index kk = k; kk < end; ++kk) to[kk * width + j] = scale * from[kk];
-    }
-    for (index j = here; j < width; ++j)
-      for (index kk = k; kk < end; ++kk) to[kk * width + j] = T(0);
-  }
+  constexpr index square = short_vector<T>::width;
+  const index here = (std::min)(width, w.rows - first), whole = here / square * square, depth = w.cols / square * square;
+  for (index j = 0; j < whole; j += square)
+    for (index k = 0; k < depth; k += square) transpose_square(to + k * width + j, width, w[first + j] + k, w.stride, scale);
+  for (index k = 0; k < w.cols; ++k)
+    for (index j = k < depth ? whole : 0; j < width; ++j) to[k * width + j] = j < here ? scale * w[first + j][k] : T(0);
 }
 
 }  // namespace detail

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 
 #include <gyre/backend/cpu/packed.hpp>
 #include <gyre/backend/cpu/pool.hpp>
@@ -25,42 +24,34 @@ constexpr index depth_block(index depth) {
   return (std::max)(index{4}, divide_up(divide_up(depth, parts), index{4}) * 4);
 }
 
-/// C(rows, ...) (+)= A(rows, depth) B, for the panels [first, last) of B; c spans all columns of B. One thread.
+/// C (+)= A B, one thread; A(rows, depth) where it lies, B in panels of tile_shape::cols columns: element (k, j) of panel p at
+/// b[p * b_panel + k * b_step + j]. C's column 0 is panel 0's; columns of the last panel that C does not have are left out.
 template <class T>
-void multiply_rows(matrix_view<T> c, matrix_view<const T> a, const packed_matrix<T>& b, index first, index last,
-                   bool accumulate) {
+void multiply_panels(matrix_view<T> c, matrix_view<const T> a, const T* b, index b_step, index b_panel, bool load) {
   using tiles = direct_tiles<T>;
   constexpr index panel_width = tile_shape<T>::cols;
-  const index step = depth_block<T>(a.cols), panel_size = panel_width * a.cols;
-  for (index k = 0; k < a.cols || k == 0; k += step) {
-    const index depth = (std::min)(step, a.cols - k);
-    const bool load = accumulate || k > 0;
-    index panels = 1;
-    for (index p = first; p < last; p += panels) {
-      panels = (std::min)(last - p, tiles::wide_panels(a.rows)) == tiles::wide_panels(a.rows) ? tiles::wide_panels(a.rows) : 1;
-      const index col = p * panel_width, width = panels * panel_width, cols = (std::min)(width, c.cols - col);
-      const T* panel = b[p] + k * panel_width;
-      for (index row = 0, height = 0; row < a.rows; row += height) {
-        height = tiles::next(a.rows - row);
-        tile_edge<T>(panels > 1 ? tiles::wide(height) : tiles::narrow(height), height, width, height, cols, depth, a[row] + k,
-                     a.stride, panel, panel_width, panel_size, c[row] + col, c.stride, load);
-      }
+  const index wide = tiles::wide_panels(a.rows);
+  for (index col = 0, width = 0; col < c.cols; col += width) {
+    width = c.cols - col > (wide - 1) * panel_width ? wide * panel_width : panel_width;
+    const index cols = (std::min)(width, c.cols - col);
+    const T* panel = b + col / panel_width * b_panel;
+    for (index row = 0, height = 0; row < a.rows; row += height) {
+      height = tiles::next(a.rows - row);
+      tile_edge<T>(width > panel_width ? tiles::wide(height) : tiles::narrow(height), height, width, height, cols, a.cols,
+                   a[row], a.stride, panel, b_step, b_panel, c[row] + col, c.stride, load);
     }
   }
 }
 
-/// Panels of a few columns side by side, each [k][Width], from rows [begin, end) of w(depth, cols); columns that do not exist
-/// are 0. Row by row, so that memory is read front to back.
-template <int Width, class T>
-void pack_rows(T* to, index depth, matrix_view<const T> w, index begin, index end) {
-  const index whole = w.cols / Width, rest = w.cols - whole * Width;
-  for (index k = begin; k < end; ++k) {
-    const T* from = w[k];
-    T* at = to + k * Width;
-    for (index p = 0; p < whole; ++p, from += Width, at += Width * depth) std::memcpy(at, from, Width * sizeof(T));
-    if (rest > 0)
-      for (index j = 0; j < Width; ++j) at[j] = j < rest ? from[j] : T(0);
-  }
+/// C (+)= A B for the panels [first, last) of B, one thread; c spans all columns of B.
+template <class T>
+void multiply_rows(matrix_view<T> c, matrix_view<const T> a, const packed_matrix<T>& b, index first, index last,
+                   bool accumulate) {
+  constexpr index width = tile_shape<T>::cols;
+  const index step = depth_block<T>(a.cols), begin = first * width, end = (std::min)(last * width, c.cols);
+  for (index k = 0; k < a.cols || k == 0; k += step)
+    multiply_panels(c.columns(begin, end - begin), a.columns(k, (std::min)(step, a.cols - k)), b[first] + k * width, width,
+                    width * a.cols, accumulate || k > 0);
 }
 
 /// C += A^T B for strips [first, last) of tile_shape::rows rows of C, A and B packed by pack_rows.
@@ -74,10 +65,6 @@ void multiply_strips(matrix_view<T> c, const T* a, const T* b, index depth, inde
                    (std::min)(cols, c.cols - col), depth, a + row * depth, rows, b + col * depth, cols, 0, c[row] + col,
                    c.stride, true);
 }
-
-}  // namespace detail
-
-namespace detail {
 
 template <class T>
 void check_product(const char* call, matrix_view<T> c, index rows, index depth_a, index depth_b, index cols) {
@@ -121,8 +108,10 @@ void multiply_transposed(thread_pool& pool, matrix_view<T> dw, matrix_view<const
   const index height = (std::min)(most / shape::rows * shape::rows, divide_up(dw.rows, index{shape::rows}) * shape::rows);
   const index width = (std::min)(most, divide_up(dw.cols, index{shape::cols}) * shape::cols), depth = depth_block<T>(dy.rows);
   thread_pool::exclusive turn(pool);
-  T* const a = turn.scratch<T>((height + width) * depth);
-  T* const b = a + height * depth;
+  constexpr index line = static_cast<index>(cache_line / sizeof(T));
+  const index a_size = divide_up(height * depth, line) * line;
+  T* const a = turn.scratch<T>(a_size + width * depth);
+  T* const b = a + a_size;
   for (index col = 0; col < dw.cols; col += width)
     for (index row = 0; row < dw.rows; row += height) {
       const index rows = (std::min)(height, dw.rows - row), cols = (std::min)(width, dw.cols - col);
@@ -143,6 +132,27 @@ void multiply_transposed(thread_pool& pool, matrix_view<T> dw, matrix_view<const
         });
       }
     }
+}
+
+/// C(n, cols) (+)= A(n, depth) B(depth, cols), B packed on the way: for factors that are used once.
+template <class T>
+void multiply(thread_pool& pool, matrix_view<T> c, matrix_view<const T> a, matrix_view<const T> b, bool accumulate) {
+  check_product("multiply", c, a.rows, a.cols, b.rows, b.cols);
+  thread_pool::exclusive turn(pool);
+  packed_matrix<T> packed(turn.scratch<T>(packed_matrix<T>::size(b.rows, b.cols)), b.rows, b.cols);
+  packed.pack(pool, b);
+  multiply(pool, c, a, packed, accumulate);
+}
+
+/// C(n, cols) (+)= A(n, depth) B(cols, depth)^T, B packed on the way.
+template <class T>
+void multiply_by_transposed(thread_pool& pool, matrix_view<T> c, matrix_view<const T> a, matrix_view<const T> b,
+                            bool accumulate) {
+  check_product("multiply_by_transposed", c, a.rows, a.cols, b.cols, b.rows);
+  thread_pool::exclusive turn(pool);
+  packed_matrix<T> packed(turn.scratch<T>(packed_matrix<T>::size(b.cols, b.rows)), b.cols, b.rows);
+  packed.pack_transposed(pool, b);
+  multiply(pool, c, a, packed, accumulate);
 }
 
 }  // namespace detail
