@@ -32,8 +32,6 @@ class round_walk {
   using loop = typename A::loop;
   static constexpr int W = A::width;
   using view = rows<const T, W>;
-  // A memory across steps has a place for every row; its rows then stay in the batch, ignored, until the last is finished.
-  static constexpr bool compacts = !carries<typename loop::body, P>;
 
  public:
   round_walk(context<B, P>& c, weights<B, P> w, Rows& batch, const cache_plan& caches)
@@ -83,7 +81,10 @@ class round_walk {
     c.keep = false;
     c.steps = rows_.most_steps();
     carry_t<typename loop::body, P> carry{};
+    const std::size_t before = c.tape.mark();
     open_carry<typename loop::body>(c, c.tape, e.count, c.steps, carry);
+    const bool remembers = c.tape.mark() != before;
+    rows_.note_memory(remembers);
     int now = 0;
     index finished_count = 0;
     for (int step = 0; !rows_.all_done(); ++step, now = 1 - now) {
@@ -105,27 +106,25 @@ class round_walk {
       rows_.show(step + 1, out.view());
       const std::span<const index> leaving = rows_.leaving(), staying = rows_.staying();
       if (leaving.empty()) continue;
+      extend(step);
       const index count = static_cast<index>(leaving.size());
       if (finished_count == 0 && staying.empty()) return out;  // all at once, in their order
       c.device.gather(matrix_view<const T>(out.view()), leaving, finished.view().slice(finished_count, count));
       finished_count += count;
-      if constexpr (compacts) {
-        extend(step);
-        if (staying.empty()) continue;
-        const index left = static_cast<index>(staying.size());
-        // The states that the step read are not needed any more; the survivors move there.
-        c.device.gather(matrix_view<const T>(out.view()), staying, turns[now].view().slice(0, left));
-        if constexpr (loop::uses_input) {
-          rows<T, W>& to = prepared.data == kept[0].data ? kept[1] : kept[0];
-          c.device.gather(prepared.view().slice(0, active), staying, to.view().slice(0, left));
-          prepared = to;
-        }
-        rows_.compact();
-        now = 1 - now;
+      if (staying.empty()) continue;
+      require(!remembers, "generate: tokens of one round leave after different steps, but a layer of ",
+              "the recurrence keeps a memory across steps, whose rows cannot be taken out; exit_in_prompt must be off");
+      const index left = static_cast<index>(staying.size());
+      // The states that the step read are not needed any more; the survivors move there.
+      c.device.gather(matrix_view<const T>(out.view()), staying, turns[now].view().slice(0, left));
+      if constexpr (loop::uses_input) {
+        rows<T, W>& to = prepared.data == kept[0].data ? kept[1] : kept[0];
+        c.device.gather(prepared.view().slice(0, active), staying, to.view().slice(0, left));
+        prepared = to;
       }
+      rows_.compact();
+      now = 1 - now;
     }
-    if constexpr (!compacts)
-      for (int step = 0; step < c.steps; ++step) extend(step);
     if (finished_count == 0) return view{turns[now].data, e.count};
     c.device.gather(matrix_view<const T>(finished.view()), rows_.order(), turns[0].view());
     return turns[0];
@@ -169,15 +168,7 @@ class decoder {
   /// Logits of the shares that want them; with `targets` (one a token, negative: does not count) the losses besides. The caller
   /// has checked tokens and positions and has made room in the caches.
   round_result<scalar> run(std::span<const share> shares, std::span<const token> targets = {}) {
-    batch_.begin(shares);
-    const extent need{batch_.tokens(), static_cast<index>(batch_.wanted().size()), batch_.most_steps(), !targets.empty()};
-    if (!largest_.covers(need)) largest_ = largest_.with(need), plan_ = plan(largest_);
-    memory_.prepare(plan_);
-    B device = net_.device();
-    context<B, P> c{device, memory_.tape(), memory_.scratch(), memory_.records(), batch_.layout(), net_.tables()};
-    c.lanes = batch_.lanes();
-    return round_walk<A, B, P, round_rows<B, scalar>>(c, net_.parameters(), batch_, caches_)
-        .run(static_cast<index>(batch_.wanted().size()), targets);
+    return remembers_ && shares.size() > 1 ? run_one_by_one(shares, targets) : run_together(shares, targets);
   }
 
   /// Bytes of tape and scratch that the last round was planned for, and those that it took.
@@ -198,6 +189,34 @@ class decoder {
     }
   };
 
+  round_result<scalar> run_together(std::span<const share> shares, std::span<const token> targets) {
+    batch_.begin(shares);
+    const extent need{batch_.tokens(), static_cast<index>(batch_.wanted().size()), batch_.most_steps(), !targets.empty()};
+    if (!largest_.covers(need)) largest_ = largest_.with(need), plan_ = plan(largest_);
+    memory_.prepare(plan_);
+    B device = net_.device();
+    context<B, P> c{device, memory_.tape(), memory_.scratch(), memory_.records(), batch_.layout(), net_.tables()};
+    c.lanes = batch_.lanes();
+    return round_walk<A, B, P, round_rows<B, scalar>>(c, net_.parameters(), batch_, caches_)
+        .run(static_cast<index>(batch_.wanted().size()), targets);
+  }
+
+  /// A memory across the steps (a carry) has a place for every row, so its rows cannot leave one by one: sequences, which may
+  /// leave after different steps, run alone.
+  round_result<scalar> run_one_by_one(std::span<const share> shares, std::span<const token> targets) {
+    collected_ = {};
+    for (const share& each : shares) {
+      const auto round = run_together({&each, 1}, targets.empty() ? targets : targets.first(each.ids.size()));
+      targets = targets.empty() ? targets : targets.subspan(each.ids.size());
+      if (round.logits.rows > 0)
+        collected_.logits.insert(collected_.logits.end(), round.logits[0], round.logits[0] + round.logits.size());
+      collected_.steps.insert(collected_.steps.end(), round.steps.begin(), round.steps.end());
+      collected_.losses.insert(collected_.losses.end(), round.losses.begin(), round.losses.end());
+    }
+    const index count = static_cast<index>(collected_.logits.size()) / A::shape.vocab;
+    return {{collected_.logits.data(), count, A::shape.vocab}, collected_.steps, collected_.losses};
+  }
+
   pass_plan plan(const extent& e) {
     dry<B> counter;
     arena tape = arena::counting(), scratch = arena::counting();
@@ -214,6 +233,7 @@ class decoder {
     round_walk<A, dry<B>, P, dry_rows<B, scalar>>(c, weights<dry<B>, P>{numbers, nullptr}, batch, caches_)
         .run(e.wanted, targets);
     batch.sections(caches_);
+    remembers_ = batch.remembers();
     return {tape.peak(), scratch.peak(), counter.costs};
   }
   void plan_caches() {
@@ -231,6 +251,11 @@ class decoder {
   cache_plan caches_;
   extent largest_;
   pass_plan plan_;
+  bool remembers_ = false;
+  struct {
+    std::vector<scalar> logits, losses;
+    std::vector<std::int32_t> steps;
+  } collected_;
 };
 
 }  // namespace detail

@@ -99,6 +99,7 @@ class round_rows {
     }
   }
 
+  void note_memory(bool) {}
   /// Whether a rule wants to see the states after `steps` steps.
   bool watches(int steps) const {
     return std::any_of(active_.begin(), active_.end(), [&](index row) { return checked(owner_of(row), steps); });
@@ -113,7 +114,6 @@ class round_rows {
       bool leaves = steps >= s.exit.most_steps();
       if (!leaves && checked(s, steps))
         leaves = s.exit.leaves({steps, static_cast<double>(change[2 * i]), static_cast<double>(change[2 * i + 1])});
-      if (steps_[at(row)] != 0) leaves = false;  // had left already, and could not be taken out
       if (!leaves) {
         staying_.push_back(i);
         continue;
@@ -161,9 +161,8 @@ class round_rows {
     for (index i = 0; i < active(); ++i) {
       const index row = active_[at(i)];
       const share& s = owner_of(row);
-      const int left = steps_[at(row)];
-      if (s.observer == nullptr || !*s.observer || (left != 0 && left != steps)) continue;
-      (*s.observer)({owner_[at(row)].position, steps, left == steps, {states[i], at(states.cols)}});
+      if (s.observer == nullptr || !*s.observer) continue;
+      (*s.observer)({owner_[at(row)].position, steps, steps_[at(row)] == steps, {states[i], at(states.cols)}});
     }
   }
 
@@ -245,6 +244,9 @@ class dry_rows {
   };
   extension extended(int) const { return {nobody_, {}, {}}; }
 
+  /// Whether the recurrence keeps a memory across its steps.
+  void note_memory(bool remembers) { remembers_ = remembers; }
+  bool remembers() const { return remembers_; }
   void sections(cache_plan& plan) const {
     const auto at = [this](std::size_t i) { return blocks_.begin() + static_cast<std::ptrdiff_t>(i); };
     plan.prelude.assign(at(0), at(loop_begins_));
@@ -259,7 +261,7 @@ class dry_rows {
   cache_lane<T> lane_{};
   std::vector<index> wanted_;
   int steps_ = 0;
-  bool done_ = false;
+  bool done_ = false, remembers_ = false;
 };
 
 }  // namespace detail
