@@ -124,7 +124,7 @@ struct describer {
     return "linear";
   }
   template <dims D, gain Gain, int Width>
-  static std::string text(const rms_norm<D, Gain, Width>*) {
+  static std::string text(const gyre::rms_norm<D, Gain, Width>*) {
     return "rms_norm";
   }
 };
