@@ -82,6 +82,21 @@ pass_result<A, P> walk(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, std
 
 }  // namespace detail
 
+namespace detail {
+
+/// Throws unless the tokens of a ragged batch suit the model.
+template <class A>
+void check_rows(const char* call, const batch_layout& layout, std::span<const token> ids) {
+  require(static_cast<index>(ids.size()) == layout.rows(), call, ": ", ids.size(), " tokens for ", layout.rows(), " rows");
+  for (const token id : ids)
+    require(id >= 0 && id < A::shape.vocab, call, ": token ", id, " is outside the vocabulary of ", A::shape.vocab);
+  for (const sequence_span& s : layout.sequences())
+    require(s.past + s.count <= A::shape.context, call, ": a sequence of ", s.past + s.count, " tokens exceeds the context of ",
+            A::shape.context);
+}
+
+}  // namespace detail
+
 /// Plans a pass over `layout` with `draw` steps, with or without gradients: exact arena peaks, FLOPs, bytes, calls. No memory of
 /// the model's size is touched.
 template <architecture A, class B, precision P>
@@ -110,17 +125,29 @@ pass_result<A, P> run_pass(const network<A, B, P>& net, pass_memory<B>& memory, 
                            std::type_identity_t<statistic_t<P>> scale, std::type_identity_t<gradient_t<P>>* gradient) {
   require(static_cast<index>(ids.size()) == layout.rows() && ids.size() == targets.size(), "run_pass: ", ids.size(),
           " tokens and ", targets.size(), " targets for ", layout.rows(), " rows");
-  for (const token id : ids)
-    require(id >= 0 && id < A::shape.vocab, "run_pass: token ", id, " is outside the vocabulary of ", A::shape.vocab);
+  detail::check_rows<A>("run_pass", layout, ids);
   for (const token id : targets)
     require(id < A::shape.vocab, "run_pass: target ", id, " is outside the vocabulary of ", A::shape.vocab);
-  for (const sequence_span& s : layout.sequences())
-    require(s.past + s.count <= A::shape.context, "run_pass: a sequence of ", s.past + s.count,
-            " tokens exceeds the context of ", A::shape.context);
   memory.prepare(plan_pass<A, B, P>(layout, draw, gradient != nullptr));
   B device = net.device();
   context<B, P> c{device, memory.tape(), memory.scratch(), memory.records(), layout, net.tables()};
   return detail::walk<A>(c, net.parameters(), gradient, ids, targets, key, draw, scale);
+}
+
+/// The logits of every row after `steps` steps, (tokens, vocab), into memory of the device that the caller gives. Throws as
+/// run_pass does.
+template <architecture A, class B, precision P>
+void run_logits(const network<A, B, P>& net, pass_memory<B>& memory, const batch_layout& layout, std::span<const token> ids,
+                state_key key, int steps, matrix_view<activation_t<P>> out) {
+  detail::check_rows<A>("run_logits", layout, ids);
+  require(out.rows == layout.rows() && out.cols == A::shape.vocab, "run_logits: room for ", out.rows, " x ", out.cols,
+          " logits, not ", layout.rows(), " x ", A::shape.vocab);
+  memory.prepare(plan_pass<A, B, P>(layout, {steps, 0}, false));
+  B device = net.device();
+  context<B, P> c{device, memory.tape(), memory.scratch(), memory.records(), layout, net.tables()};
+  c.keep = false;
+  typename A::template tape<P> t{};
+  A::logits(c, net.parameters(), A::forward(c, net.parameters(), ids, key, {steps, 0}, t), out);
 }
 
 GYRE_END
