@@ -210,10 +210,10 @@ TEST_CASE("safetensors: nothing wrong is written", "[safetensors]") {
   CHECK(refusal({{"__metadata__", {1}, &x}}) == "write_safetensors: a tensor cannot be named __metadata__");
   CHECK(refusal({{"\xFF", {1}, &x}}) == "write_safetensors: the text '\\xff' is not valid UTF-8 at byte 0");
   CHECK(refusal({{std::string("a\0", 2), {1}, &x}}) == "write_safetensors: the text 'a\\x00' holds a null byte");
-  CHECK(refusal({{"a", {-1}, &x}}) == "write_safetensors: tensor 'a' F32 [-1] has a negative dimension");
+  CHECK(refusal({{"a", {-1}, &x}}) == "write_safetensors: tensor 'a': F32 [-1] has a negative dimension");
   CHECK(refusal({{"a", {gyre::index{1} << 60}, &x}}) ==
-        "write_safetensors: tensor 'a' F32 [1152921504606846976] takes more bits than a 63-bit number can count");
-  CHECK(refusal({{"a", dtype::f4, {3}, &x}}) == "write_safetensors: tensor 'a' F4 [3] does not fill whole bytes");
+        "write_safetensors: tensor 'a': F32 [1152921504606846976] takes more bits than a 63-bit number can count");
+  CHECK(refusal({{"a", dtype::f4, {3}, &x}}) == "write_safetensors: tensor 'a': F4 [3] does not fill whole bytes");
   CHECK(refusal({{"a", dtype::f32, {3}, nullptr}}) == "write_safetensors: tensor 'a' has no data");
   CHECK(refusal({{"a", dtype::f32, {3, 0}, nullptr}}) == "no error");
   CHECK(refusal({}, {{"a", "\xC0"}}) == "write_safetensors: the text '\\xc0' is not valid UTF-8 at byte 0");
@@ -294,7 +294,7 @@ TEST_CASE("safetensors: the official package reads what is written", "[safetenso
     shape found;
     for (const gyre::json& d : line.values()[2].values()) found.push_back(static_cast<gyre::index>(d.int64()));
     CHECK(found == t.shape);
-    const std::uint64_t bytes = gyre::detail::checked_bytes(t.type, t.shape, "");
+    const std::uint64_t bytes = gyre::detail::checked_bytes(t.type, t.shape, "", "");
     CHECK(line.values()[3].uint64() == crc32({static_cast<const char*>(t.data), bytes}));
     if (sums.count(t.name) > 0) CHECK(line.values()[4].real() == sums.at(t.name));
   }

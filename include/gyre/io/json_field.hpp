@@ -24,13 +24,13 @@ class json_field {
   /// The member of that name; throws when there is none.
   json_field operator[](std::string_view key) const {
     const json* member = value_->find(key, where());
-    require(member != nullptr, where(), ": the member ", detail::in_quotes(key), " is missing");
+    if (member == nullptr) fail(where(), ": the member ", detail::in_quotes(key), " is missing");
     return {*member, source_, path_.empty() ? std::string(key) : path_ + "." + std::string(key)};
   }
   /// The element at that position; throws when the array is shorter.
   json_field operator[](std::size_t at) const {
-    require(value_->kind() == json_kind::array, where(), ": expected an array, found ", describe(value_->kind()));
-    require(at < size(), where(), ": element ", at, " of an array of ", size());
+    if (value_->kind() != json_kind::array) fail(where(), ": expected an array, found ", describe(value_->kind()));
+    if (at >= size()) fail(where(), ": element ", at, " of an array of ", size());
     return {value_->values()[at], source_, path_ + "[" + std::to_string(at) + "]"};
   }
   std::size_t size() const { return value_->values(where()).size(); }

@@ -73,8 +73,8 @@ class json_builder {
       return sign != 0 ? sign < 0 : a < b;
     });
     for (std::size_t i = 1; i < order.size(); ++i)
-      require(out.keys_[order[i - 1]] != out.keys_[order[i]], source_, ": byte ", offsets[order[i]], ": duplicate key ",
-              detail::in_quotes(out.keys_[order[i]]));
+      if (out.keys_[order[i - 1]] == out.keys_[order[i]])
+        fail(source_, ": byte ", offsets[order[i]], ": duplicate key ", detail::in_quotes(out.keys_[order[i]]));
   }
 
   json_scanner scan_;

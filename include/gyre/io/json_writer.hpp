@@ -14,22 +14,26 @@ namespace detail {
 /// Appends `text` in quotes: only what must be escaped is. Throws, naming `what`, unless `text` is valid UTF-8.
 inline void append_json_string(std::string& out, std::string_view text, std::string_view what) {
   const std::size_t valid = utf8_valid_prefix(text);
-  require(valid == text.size(), what, ": the text ", in_quotes(text), " is not valid UTF-8 at byte ", valid);
+  if (valid != text.size()) fail(what, ": the text ", in_quotes(text), " is not valid UTF-8 at byte ", valid);
   constexpr std::string_view meant = "\"\\\b\f\n\r\t", written = "\"\\bfnrt";
   constexpr char hex[] = "0123456789abcdef";
   out += '"';
-  for (const char c : text) {
-    if (const std::size_t which = meant.find(c); which != std::string_view::npos) {
-      out += '\\';
+  std::size_t kept = 0;  // bytes of the text that are in `out`
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
+    out += text.substr(kept, at - kept);
+    kept = at + 1;
+    out += '\\';
+    if (const std::size_t which = meant.find(text[at]); which != std::string_view::npos) {
       out += written[which];
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += "\\u00";
-      out += hex[static_cast<unsigned char>(c) >> 4];
-      out += hex[static_cast<unsigned char>(c) & 15];
     } else {
-      out += c;
+      out += "u00";
+      out += hex[byte >> 4];
+      out += hex[byte & 15];
     }
   }
+  out += text.substr(kept);
   out += '"';
 }
 

@@ -55,15 +55,16 @@ class safetensors_reader {
   /// The tensor of that name; throws when there is none.
   const stored_tensor& at(std::string_view name) const {
     const stored_tensor* found = find(name);
-    require(found != nullptr, source_, ": there is no tensor ", detail::in_quotes(name), " among the file's ",
-            header_.tensors.size());
+    if (found == nullptr)
+      fail(source_, ": there is no tensor ", detail::in_quotes(name), " among the file's ", header_.tensors.size());
     return *found;
   }
 
   /// The tensor's bytes as they are in the file: into.size() must be end - begin.
   void read_bytes(const stored_tensor& tensor, std::span<std::byte> into) const {
-    require(into.size() == tensor.end - tensor.begin, source_, ": tensor ", detail::in_quotes(tensor.name), " has ",
-            tensor.end - tensor.begin, " bytes, the buffer ", into.size());
+    if (into.size() != tensor.end - tensor.begin)
+      fail(source_, ": tensor ", detail::in_quotes(tensor.name), " has ", tensor.end - tensor.begin, " bytes, the buffer ",
+           into.size());
     fetch(data_begin_ + tensor.begin, into);
   }
 
@@ -89,8 +90,9 @@ class safetensors_reader {
     const stored_tensor& tensor = at(name);
     if (!std::equal(shape.begin(), shape.end(), tensor.shape.begin(), tensor.shape.end()))
       mismatch(tensor, "real numbers " + detail::shape_text(dtype_of<T>(), shape).substr(4));
-    require(into.size() == static_cast<std::size_t>(tensor.count()), source_, ": tensor ", detail::in_quotes(tensor.name),
-            " has ", tensor.count(), " elements, the buffer ", into.size());
+    if (into.size() != static_cast<std::size_t>(tensor.count()))
+      fail(source_, ": tensor ", detail::in_quotes(tensor.name), " has ", tensor.count(), " elements, the buffer ",
+           into.size());
     switch (tensor.type) {
       case dtype::f16:
         return convert<std::uint16_t>(tensor, into, [](std::uint16_t x) { return float_from_f16(x); });

@@ -53,22 +53,24 @@ inline std::string shape_text(dtype type, std::span<const index> shape) {
   return out + "]";
 }
 
-/// Bytes that a tensor takes. Throws "<where> ..." when dimensions are negative, the product overflows 64 bits (also where a
-/// later dimension is 0, as in the official package) or packed elements do not fill whole bytes.
-inline std::uint64_t checked_bytes(dtype type, std::span<const index> shape, const std::string& where) {
+/// Bytes that a tensor takes. Throws when a dimension is negative, when the product exceeds 63 bits (also where a later
+/// dimension is 0, as the official package does) or when packed elements do not fill whole bytes.
+inline std::uint64_t checked_bytes(dtype type, std::span<const index> shape, std::string_view source, std::string_view name) {
   constexpr std::uint64_t most = (std::numeric_limits<index>::max)();
+  const auto wrong = [&](std::string_view what) {
+    fail(source, ": tensor ", in_quotes(name), ": ", shape_text(type, shape), " ", what);
+  };
   std::uint64_t bits = 1;
   const auto multiply = [&](std::uint64_t factor) {
-    if (factor != 0 && bits > most / factor)
-      fail(where, " ", shape_text(type, shape), " takes more bits than a 63-bit number can count");
+    if (factor != 0 && bits > most / factor) wrong("takes more bits than a 63-bit number can count");
     bits *= factor;
   };
   for (const index dimension : shape) {
-    require(dimension >= 0, where, " ", shape_text(type, shape), " has a negative dimension");
+    if (dimension < 0) wrong("has a negative dimension");
     multiply(static_cast<std::uint64_t>(dimension));
   }
   multiply(static_cast<std::uint64_t>(bits_of(type)));
-  require(bits % 8 == 0, where, " ", shape_text(type, shape), " does not fill whole bytes");
+  if (bits % 8 != 0) wrong("does not fill whole bytes");
   return bits / 8;
 }
 
@@ -107,12 +109,12 @@ class safetensors_parser {
   }
 
  private:
+  // Messages are made only where they are needed: `if (wrong) fail(...)` instead of require().
   std::string where() const { return std::string(source_) + ": byte " + std::to_string(scan_.offset()) + ": "; }
-  std::string naming(const stored_tensor& t) const { return std::string(source_) + ": tensor " + in_quotes(t.name); }
 
   /// The null byte ends names in C: readers would disagree about such a name. The official package refuses it, too.
   void no_null(const std::string& text) const {
-    require(text.find('\0') == std::string::npos, where(), "the text ", in_quotes(text), " holds a null byte");
+    if (text.find('\0') != std::string::npos) fail(where(), "the text ", in_quotes(text), " holds a null byte");
   }
 
   void metadata() {
@@ -128,14 +130,13 @@ class safetensors_parser {
 
   /// A size or an offset: digits only, at most 63 bits.
   std::uint64_t size() {
-    const std::size_t at = scan_.offset();
+    constexpr auto most = static_cast<std::uint64_t>((std::numeric_limits<index>::max)());
     const std::string_view digits = scan_.number();
     std::uint64_t value = 0;
     const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    require(status == std::errc() && end == digits.data() + digits.size() &&
-                value <= static_cast<std::uint64_t>((std::numeric_limits<index>::max)()),
-            source_, ": byte ", at, ": expected an integer from 0 to ", (std::numeric_limits<index>::max)(), ", found ",
-            digits.substr(0, 40));
+    if (status != std::errc() || end != digits.data() + digits.size() || value > most)
+      fail(source_, ": byte ", scan_.offset() - digits.size(), ": expected an integer from 0 to ", most, ", found ",
+           digits.substr(0, 40));
     return value;
   }
 
@@ -145,7 +146,7 @@ class safetensors_parser {
     t.name = std::move(name);
     bool has_type = false, has_shape = false, has_place = false;
     const auto once = [&](bool& seen, std::string_view field) {
-      require(!seen, where(), "duplicate key '", field, "' of tensor ", in_quotes(t.name));
+      if (seen) fail(where(), "duplicate key '", field, "' of tensor ", in_quotes(t.name));
       seen = true;
     };
     scan_.open_object();
@@ -165,7 +166,7 @@ class safetensors_parser {
       }
     }
     const std::string_view missing = !has_type ? "dtype" : !has_shape ? "shape" : !has_place ? "data_offsets" : "";
-    require(missing.empty(), where(), "tensor ", in_quotes(t.name), " has no ", missing);
+    if (!missing.empty()) fail(where(), "tensor ", in_quotes(t.name), " has no ", missing);
     out_.tensors.push_back(std::move(t));
   }
 
@@ -173,15 +174,14 @@ class safetensors_parser {
     std::string name;
     scan_.string(name);
     const std::optional<dtype> known = dtype_named(name);
-    require(known.has_value(), where(), "tensor ", in_quotes(t.name), " has the unknown dtype ", in_quotes(name));
+    if (!known) fail(where(), "tensor ", in_quotes(t.name), " has the unknown dtype ", in_quotes(name));
     return *known;
   }
 
   void place(stored_tensor& t) {
     scan_.open_array();
     const auto element = [&](bool wanted) {
-      const bool more = scan_.next_element();
-      require(more == wanted, where(), "data_offsets of tensor ", in_quotes(t.name), " must be two numbers");
+      if (scan_.next_element() != wanted) fail(where(), "data_offsets of tensor ", in_quotes(t.name), " must be two numbers");
     };
     element(true);
     t.begin = size();
@@ -194,22 +194,22 @@ class safetensors_parser {
   void sort_unique(std::vector<Entry>& entries, Key key) const {
     std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
     for (std::size_t i = 1; i < entries.size(); ++i)
-      require(key(entries[i - 1]) != key(entries[i]), source_, ": duplicate key ", in_quotes(key(entries[i])));
+      if (key(entries[i - 1]) == key(entries[i])) fail(source_, ": duplicate key ", in_quotes(key(entries[i])));
   }
 
   /// The tensors must tile the data: each as long as its type and shape say, no overlap, no hole, nothing before or after.
   void check_places() const {
     std::uint64_t reached = 0;
     for (const stored_tensor& t : out_.tensors) {
-      const auto range = [&] { return "data_offsets [" + std::to_string(t.begin) + ", " + std::to_string(t.end) + "]"; };
-      require(t.begin <= t.end, naming(t), ": ", range(), " end before they begin");
-      const std::uint64_t bytes = checked_bytes(t.type, t.shape, naming(t) + ":");
-      require(t.end - t.begin == bytes, naming(t), ": ", shape_text(t.type, t.shape), " takes ", bytes, " bytes, ", range(),
-              " give ", t.end - t.begin);
-      require(t.begin >= reached, naming(t), ": ", range(), " overlap with the tensor before, which ends at ", reached);
-      require(t.begin == reached, naming(t), ": ", range(), " leave a hole after byte ", reached);
-      require(t.end <= data_bytes_, naming(t), ": ", range(), " reach beyond the data of ", data_bytes_,
-              " bytes; the file is truncated");
+      const auto wrong = [&](const auto&... parts) {
+        fail(source_, ": tensor ", in_quotes(t.name), ": data_offsets [", t.begin, ", ", t.end, "] ", parts...);
+      };
+      if (t.begin > t.end) wrong("end before they begin");
+      const std::uint64_t bytes = checked_bytes(t.type, t.shape, source_, t.name);
+      if (t.end - t.begin != bytes) wrong("give ", t.end - t.begin, " bytes, ", shape_text(t.type, t.shape), " takes ", bytes);
+      if (t.begin < reached) wrong("overlap with the tensor before, which ends at ", reached);
+      if (t.begin > reached) wrong("leave a hole after byte ", reached);
+      if (t.end > data_bytes_) wrong("reach beyond the data of ", data_bytes_, " bytes; the file is truncated");
       reached = t.end;
     }
     require(reached == data_bytes_, source_, ": ", data_bytes_ - reached, " trailing bytes belong to no tensor");

@@ -53,7 +53,7 @@ inline std::vector<std::size_t> safetensors_order(std::span<const tensor_source>
 }
 
 inline void no_null_byte(std::string_view text) {
-  require(text.find('\0') == std::string_view::npos, "write_safetensors: the text ", in_quotes(text), " holds a null byte");
+  if (text.find('\0') != std::string_view::npos) fail("write_safetensors: the text ", in_quotes(text), " holds a null byte");
 }
 
 /// The 8 bytes of the header's size and the header, padded with spaces so that the data begin at a multiple of 8.
@@ -81,8 +81,8 @@ inline std::string safetensors_head(std::span<const tensor_source> tensors, std:
   for (const std::size_t i : order) {
     const tensor_source& t = tensors[i];
     require(t.name != safetensors_metadata_key, call, ": a tensor cannot be named __metadata__");
-    const std::uint64_t bytes = checked_bytes(t.type, t.shape, "write_safetensors: tensor " + in_quotes(t.name));
-    require(t.data != nullptr || bytes == 0, call, ": tensor ", in_quotes(t.name), " has no data");
+    const std::uint64_t bytes = checked_bytes(t.type, t.shape, "write_safetensors", t.name);
+    if (t.data == nullptr && bytes > 0) fail(call, ": tensor ", in_quotes(t.name), " has no data");
     key(t.name);
     text += "{\"dtype\":\"";
     text += name_of(t.type);
@@ -111,15 +111,13 @@ void write_safetensors(Sink& sink, std::span<const tensor_source> tensors,
   for (const tensor_source& t : tensors) names.push_back(t.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  require(twice == names.end(), "write_safetensors: two tensors are named ",
-          twice == names.end() ? "" : detail::in_quotes(*twice));
+  if (twice != names.end()) fail("write_safetensors: two tensors are named ", detail::in_quotes(*twice));
   const std::vector<std::size_t> order = detail::safetensors_order(tensors);
   const std::string head = detail::safetensors_head(tensors, order, metadata);
   sink.write(head.data(), head.size());
   for (const std::size_t i : order) {
     const tensor_source& t = tensors[i];
-    const std::uint64_t bytes =
-        detail::checked_bytes(t.type, t.shape, "write_safetensors: tensor " + detail::in_quotes(t.name));
+    const std::uint64_t bytes = detail::checked_bytes(t.type, t.shape, "write_safetensors", t.name);
     if (bytes > 0) sink.write(t.data, static_cast<std::size_t>(bytes));
   }
 }

@@ -36,7 +36,8 @@ constexpr std::size_t utf8_character(std::string_view text) {
 constexpr std::size_t utf8_valid_prefix(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
-    const std::size_t length = utf8_character(text.substr(at));
+    const bool plain = static_cast<unsigned char>(text[at]) < 0x80;  // nearly all of most texts
+    const std::size_t length = plain ? 1 : utf8_character(text.substr(at));
     if (length == 0) break;
     at += length;
   }
