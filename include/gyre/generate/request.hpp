@@ -59,21 +59,21 @@ struct generation {
 /// nothing. The initial state of the token at position p has the random numbers (of, state_step, key, p): a training row agrees
 /// when its seed, step and row number are given here.
 struct generation_request {
-  std::span<const token> prompt;  // at least one token; copied when the request starts
-  exits::any exit;                // how many steps a token runs; a plain number is a fixed count. There is no default
-  bool exit_in_prompt = false;    // whether tokens of the prompt may leave early; else they run all steps
+  std::span<const token> prompt{};  // at least one token; copied when the request starts
+  exits::any exit{};                // how many steps a token runs; a plain number is a fixed count. There is no default
+  bool exit_in_prompt = false;      // whether tokens of the prompt may leave early; else they run all steps
   cache_lookup lookup = cache_lookup::latest;
-  sampling choose;
-  seed of;
+  sampling choose{};
+  seed of{};
   std::uint64_t key = 0;         // the sequence's number, below 2^32
   std::uint64_t state_step = 0;  // below 2^32
   double state_scale = 1;        // of random initial states; 0: zeros
   index max_new = 0;             // most tokens; 0: until the context is full
-  std::vector<token> stop_tokens;
-  std::vector<std::string> stop_strings;           // need `bytes`
-  std::function<std::string_view(token)> bytes;    // a token's bytes, valid until the next call
-  std::function<bool(const generated&)> on_token;  // called for each token; false cancels
-  std::function<void(std::string_view)> on_text;   // called with each piece of text that became certain; needs `bytes`
+  std::vector<token> stop_tokens{};
+  std::vector<std::string> stop_strings{};           // need `bytes`
+  std::function<std::string_view(token)> bytes{};    // a token's bytes, valid until the next call
+  std::function<bool(const generated&)> on_token{};  // called for each token; false cancels
+  std::function<void(std::string_view)> on_text{};   // called with each piece of text that became certain; needs `bytes`
 
   /// Throws gyre::error unless a model of `vocabulary` tokens and `context` positions can serve it.
   void validate(index vocabulary, index context) const {
