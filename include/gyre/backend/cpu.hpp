@@ -1,0 +1,203 @@
+// Backend `cpu`: the contract on the processor's vector units and a fixed set of threads.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+
+#include <gyre/backend/cpu/attention.hpp>
+#include <gyre/backend/cpu/attention_backward.hpp>
+#include <gyre/backend/cpu/cached_attention.hpp>
+#include <gyre/backend/cpu/elementwise.hpp>
+#include <gyre/backend/cpu/initial_states.hpp>
+#include <gyre/backend/cpu/loss.hpp>
+#include <gyre/backend/cpu/norms.hpp>
+#include <gyre/backend/cpu/pool.hpp>
+#include <gyre/backend/cpu/prepared.hpp>
+#include <gyre/backend/cpu/product.hpp>
+#include <gyre/backend/cpu/rotary.hpp>
+#include <gyre/backend/cpu/updates.hpp>
+#include <gyre/ops/contract.hpp>
+
+GYRE_BEGIN
+
+/// A handle to a thread pool, cheap to copy; copies share the threads, whose last owner ends them. For float and double.
+///
+/// Every result has the same bits for any number of threads. Calls from several user threads are safe and take turns.
+class cpu : public detail::cpu_updates<cpu> {
+ public:
+  template <class T>
+  using prepared = detail::packed_weights<T>;
+
+  /// All cores.
+  cpu() : cpu(thread_pool::default_threads()) {}
+  /// `threads` threads, the caller's among them. Throws gyre::error below 1.
+  explicit cpu(int threads) : pool_(start(threads)) {}
+
+  int threads() const { return pool_->threads(); }
+  thread_pool& pool() const { return *pool_; }
+
+  std::byte* allocate(std::size_t bytes) {
+    return static_cast<std::byte*>(::operator new (bytes, std::align_val_t{arena::alignment}));
+  }
+  void deallocate(std::byte* memory, std::size_t) noexcept { ::operator delete (memory, std::align_val_t{arena::alignment}); }
+
+  template <class T>
+  void fill(matrix_view<T> y, std::type_identity_t<T> value) {
+    detail::fill(*pool_, y, value);
+  }
+  template <class T>
+  void copy(matrix_view<const T> x, matrix_view<T> y) {
+    detail::copy(*pool_, x, y);
+  }
+  template <class T>
+  void add(matrix_view<const T> x, matrix_view<T> y) {
+    detail::add(*pool_, x, y);
+  }
+  template <class T>
+  void gather(matrix_view<const T> x, std::span<const index> from, matrix_view<T> y) {
+    detail::gather(*pool_, x, from, y);
+  }
+
+  template <class T>
+  void embed(matrix_view<const T> table, std::span<const token> ids, double scale, matrix_view<T> y) {
+    detail::embed(*pool_, table, ids, scale, y);
+  }
+  template <class T>
+  void embed_backward(matrix_view<const T> dy, std::span<const token> ids, double scale, matrix_view<T> dtable) {
+    detail::embed_backward(*pool_, dy, ids, scale, dtable);
+  }
+
+  template <class T>
+  void rms_norm(matrix_view<const T> x, const T* gain, double eps, matrix_view<T> y, T* rstd) {
+    detail::rms_norm(*pool_, x, gain, eps, y, rstd);
+  }
+  template <class T>
+  void add_rms_norm(matrix_view<const T> x, matrix_view<const T> f, const T* gain, double eps, matrix_view<T> sum,
+                    matrix_view<T> y, T* rstd) {
+    detail::add_rms_norm(*pool_, x, f, gain, eps, sum, y, rstd);
+  }
+  static constexpr index rms_norm_backward_workspace(index rows, index cols) { return detail::partial_sums(rows) * cols; }
+  template <class T>
+  void rms_norm_backward(matrix_view<const T> x, const T* gain, const T* rstd, matrix_view<const T> dy, matrix_view<T> dx,
+                         T* dgain, T* workspace) {
+    detail::rms_norm_backward(*pool_, x, gain, rstd, dy, dx, dgain, workspace);
+  }
+
+  template <class T>
+  void product(matrix_view<const T> x, weight_matrix<T, prepared<T>> w, matrix_view<T> y, bool accumulate) {
+    const packed_matrix<T>* packed = w.prepared != nullptr ? w.prepared->forward(w.raw) : nullptr;
+    if (packed != nullptr) return detail::multiply(*pool_, y, x, *packed, accumulate);
+    pack_and_multiply<T>(
+        x, w.raw.cols, w.raw.rows, [&](auto& b) { b.pack_transposed(*pool_, w.raw); }, y, accumulate);
+  }
+  template <class T>
+  void product_input_gradient(matrix_view<const T> dy, weight_matrix<T, prepared<T>> w, matrix_view<T> dx, bool accumulate) {
+    const packed_matrix<T>* packed = w.prepared != nullptr ? w.prepared->backward(w.raw) : nullptr;
+    if (packed != nullptr) return detail::multiply(*pool_, dx, dy, *packed, accumulate);
+    pack_and_multiply<T>(
+        dy, w.raw.rows, w.raw.cols, [&](auto& b) { b.pack(*pool_, w.raw); }, dx, accumulate);
+  }
+  template <class T>
+  void product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, matrix_view<T> dw) {
+    detail::multiply_transposed(*pool_, dw, dy, x);
+  }
+
+  template <class T>
+  void gated_silu(matrix_view<const T> h, matrix_view<T> a) {
+    detail::gated_silu(*pool_, h, a);
+  }
+  template <class T>
+  void gated_silu_backward(matrix_view<const T> h, matrix_view<const T> da, matrix_view<T> dh) {
+    detail::gated_silu_backward(*pool_, h, da, dh);
+  }
+
+  template <class T>
+  void rotary(matrix_view<T> x, const T* bias, std::span<const std::int32_t> positions, const T* table, rotary_shape shape) {
+    detail::rotary(*pool_, x, bias, positions, table, shape, T(1));
+  }
+  template <class T>
+  void rotary_backward(matrix_view<T> dx, std::span<const std::int32_t> positions, const T* table, rotary_shape shape) {
+    detail::rotary<T>(*pool_, dx, nullptr, positions, table, shape, T(-1));
+  }
+  static constexpr index column_sum_workspace(index rows, index cols) { return detail::partial_sums(rows) * cols; }
+  template <class T>
+  void column_sum(matrix_view<const T> x, T* sum, T* workspace) {
+    detail::column_sum(*pool_, x, sum, workspace);
+  }
+
+  template <class T>
+  void attention(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, const batch_layout& layout,
+                 attention_shape shape, matrix_view<T> o, T* lse) {
+    detail::attention(*pool_, q, k, v, layout, shape, o, lse);
+  }
+  static constexpr index attention_backward_workspace(index, attention_shape) { return 0; }
+  template <class T>
+  void attention_backward(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, matrix_view<const T> o,
+                          const T* lse, matrix_view<const T> d_o, const batch_layout& layout, attention_shape shape,
+                          matrix_view<T> dq, matrix_view<T> dk, matrix_view<T> dv, T*) {
+    detail::attention_backward<T>(*pool_, {q, k, v, o, lse, d_o, dq, dk, dv, shape}, layout);
+  }
+  template <class T>
+  void cache_append(matrix_view<const T> k, matrix_view<const T> v, const batch_layout& layout,
+                    std::span<const cache_lane<T>> lanes, index cursor) {
+    detail::cache_append(*pool_, k, v, layout, lanes, cursor);
+  }
+  template <class T>
+  void cached_attention(matrix_view<const T> q, const batch_layout& layout, std::span<const cache_lane<T>> lanes, index cursor,
+                        attention_shape shape, int step, matrix_view<T> o) {
+    detail::cached_attention(*pool_, q, layout, lanes, cursor, shape, step, o);
+  }
+
+  template <class T>
+  void cache_extend(const batch_layout& layout, std::span<const cache_lane<T>> lanes, std::span<const std::int32_t> copies,
+                    index cursor, std::span<const index> blocks, index stride) {
+    detail::cache_extend(*pool_, layout, lanes, copies, cursor, blocks, stride);
+  }
+
+  template <class T>
+  void row_change(matrix_view<const T> x, matrix_view<const T> before, T* change) {
+    detail::row_change(*pool_, x, before, change);
+  }
+
+  template <class T>
+  void cross_entropy(matrix_view<T> logits, std::span<const token> targets, std::type_identity_t<T> scale, T* losses,
+                     bool gradient) {
+    detail::cross_entropy(*pool_, logits, targets, scale, losses, gradient);
+  }
+  template <class T>
+  T sum(const T* x, index count) {
+    return detail::sum_in_order(x, count);
+  }
+
+  template <class T>
+  void random_normal(matrix_view<T> y, const batch_layout& rows, state_key key, double sigma, bool truncated) {
+    detail::random_normal(*pool_, y, rows, key, sigma, truncated);
+  }
+  template <class T>
+  void standardise(matrix_view<T> y) {
+    detail::standardise(*pool_, y);
+  }
+
+ private:
+  static std::shared_ptr<thread_pool> start(int threads) {
+    require(threads >= 1, "cpu: ", threads, " threads asked for; at least 1 is needed");
+    return std::make_shared<thread_pool>(threads);
+  }
+
+  // For weights that nobody packed beforehand: packed for this one product, in memory that the pool keeps.
+  template <class T, class Pack>
+  void pack_and_multiply(matrix_view<const T> x, index depth, index cols, Pack pack, matrix_view<T> y, bool accumulate) {
+    thread_pool::exclusive turn(*pool_);
+    packed_matrix<T> b(turn.scratch<T>(packed_matrix<T>::size(depth, cols)), depth, cols);
+    pack(b);
+    detail::multiply(*pool_, y, x, b, accumulate);
+  }
+
+  std::shared_ptr<thread_pool> pool_;
+};
+
+static_assert(backend<cpu> && updating_backend<cpu, float> && updating_backend<cpu, double>);
+
+GYRE_END
