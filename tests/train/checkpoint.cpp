@@ -1,0 +1,106 @@
+// Checkpoints: what they hold, and what broken ones do.
+#include "train/saved.hpp"
+
+namespace fs = std::filesystem;
+using gyre_test::adamw_trainer, gyre_test::contains, gyre_test::depth, gyre_test::error_text, gyre_test::network,
+    gyre_test::saved;
+
+TEST_CASE("a checkpoint holds weights, moments and state under readable names", "[checkpoint]") {
+  const saved s;
+  CHECK(s.path == s.folder / "run" / "step-00000001");
+  const gyre::safetensors_reader weights(s.path / "model.safetensors"), moments(s.path / "optimizer.safetensors");
+  CHECK(weights.find("transformer.core_block.0.attn.Wqkv.weight") != nullptr);
+  CHECK(weights.tensors().size() == static_cast<std::size_t>(network::table::count));
+  CHECK(moments.find("transformer.wte.weight.moment_2") != nullptr);
+  CHECK(moments.tensors().size() == 2 * weights.tensors().size());
+  const gyre::json state = gyre::parse_json(gyre::read_file(s.path / "state.json"), "state.json");
+  const gyre::json_field field(state, "state.json");
+  CHECK(field["step"].uint64() == 1);
+  CHECK(field["rows"].uint64() == 2);
+  CHECK(field["data"].string() == "anything");
+  CHECK(field["rules"]["optimizer"]["name"].string() == "adamw");
+  CHECK(field["rules"]["depth"]["steps"].int64() == 2);
+  CHECK(field["architecture"][1].string() == "width: 8");
+  CHECK(field["precision"].string() == "F32");
+}
+
+TEST_CASE("the last two checkpoints are kept; the same step is saved once", "[checkpoint]") {
+  saved s;
+  CHECK(gyre::save_checkpoint(s.train, s.folder / "run", gyre::json("anything"), gyre_test::unsynced_files()) == s.path);
+  // The same step with another state would be another run.
+  CHECK(contains(error_text([&] { gyre::save_checkpoint(s.train, s.folder / "run"); }), "exists already"));
+  for (int i = 0; i < 3; ++i) {
+    s.train.step(gyre_test::random_rows(2, 4).all());
+    gyre::save_checkpoint(s.train, s.folder / "run", {}, gyre_test::unsynced_files());
+  }
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(s.folder / "run")) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  CHECK(names == std::vector<std::string>{"step-00000003", "step-00000004"});
+}
+
+TEST_CASE("broken checkpoints give one clear error and change nothing", "[checkpoint]") {
+  const saved s;
+  const auto refused = [&](const std::string& part) {
+    const std::string text = s.loading_into_another();
+    CAPTURE(text, part);
+    CHECK(contains(text, part));
+  };
+  const std::string wte = "transformer.wte.weight";
+  SECTION("format") {
+    s.replace_in_state("\"format\": 1", "\"format\": 2");
+    refused("state.json: format: 2 is unknown; this program reads format 1");
+  }
+  SECTION("a member is missing") {
+    s.replace_in_state("\"step\"", "\"stop\"");
+    refused("state.json: the member 'step' is missing");
+  }
+  SECTION("a member is something else") {
+    s.replace_in_state("\"rows\": 2", "\"rows\": \"2\"");
+    refused("state.json: rows: expected a number");
+  }
+  SECTION("not JSON") {
+    gyre::write_file(s.path / "state.json", "{");
+    refused("state.json");
+  }
+  SECTION("a file is missing") {
+    fs::remove(s.path / "optimizer.safetensors");
+    refused("cannot open " + (s.path / "optimizer.safetensors").string());
+  }
+  SECTION("a file is cut") {
+    fs::resize_file(s.path / "model.safetensors", fs::file_size(s.path / "model.safetensors") - 1);
+    refused("truncated");
+  }
+  SECTION("wrong type") {
+    const std::vector<double> wide(static_cast<std::size_t>(network::parameter_count));
+    s.rewrite("model.safetensors", [&](auto& tensors) { tensors[0] = {tensors[0].name, tensors[0].shape, wide.data()}; });
+    refused("model.safetensors: tensor '" + wte + "': expected F32 [11, 8], found F64 [11, 8]");
+  }
+  SECTION("wrong shape") {
+    s.rewrite("optimizer.safetensors", [&](auto& tensors) { tensors[0].shape = {8, 11}; });
+    refused("optimizer.safetensors: tensor '" + wte + ".moment_1': expected F32 [11, 8], found F32 [8, 11]");
+  }
+  SECTION("a tensor is missing") {
+    s.rewrite("model.safetensors", [](auto& tensors) { tensors.pop_back(); });
+    refused("there is no tensor 'transformer.ln_f.weight'");
+  }
+  SECTION("a tensor too many") {
+    s.rewrite("model.safetensors", [](auto& tensors) { tensors.push_back(tensors[0]), tensors.back().name = "extra"; });
+    refused("tensor 'extra' F32 [11, 8] belongs to no part of this architecture");
+  }
+}
+
+TEST_CASE("a full disk loses nothing", "[checkpoint]") {
+  saved s;
+  s.train.step(gyre_test::random_rows(2, 4).all());
+  for (const long room : {0L, 100L, 5000L, 20000L}) {
+    gyre_test::faulty_files full((s.folder / "run").string());
+    full.room = room;
+    const std::string text = error_text([&] { gyre::save_checkpoint(s.train, s.folder / "run", {}, full); });
+    CAPTURE(room, text);
+    CHECK(contains(text, "No space left on device"));
+    CHECK(gyre::latest_checkpoint(s.folder / "run") == s.path);
+    CHECK(s.loading_into_another() == "no error");
+    CHECK(std::distance(fs::directory_iterator(s.folder / "run"), {}) == 1);
+  }
+}
