@@ -70,7 +70,7 @@ class packed_weights {
   struct weight {
     index offset, out, in, stride;
     index forward_at = 0, backward_at = 0;  // in the packed memory
-    packed_matrix<T> forward, backward;
+    packed_matrix<T> forward{}, backward{};
   };
 
   static constexpr index round_up_to_line(index scalars) {
