@@ -10,14 +10,17 @@
 
 namespace gyre_test {
 
-template <class A, class P>
+template <class A, class P, class B = gyre::reference>
 struct decoding {
-  using B = gyre::reference;
   using T = gyre::activation_t<P>;
   using fed = fed_sequence<A, B, P>;
 
-  net_of<A, P> net = make_net<A, P>();
-  gyre::detail::decoder<A, B, P> decoder{net};
+  explicit decoding(B device = B{}) : net(make_net<A, P, B>(1, device)), decoder(net) {}
+  decoding(const decoding&) = delete;
+  decoding& operator=(const decoding&) = delete;
+
+  net_of<A, P, B> net;
+  gyre::detail::decoder<A, B, P> decoder;
 
   /// Feeds every sequence: a prompt, then token by token, all in ragged batches. Calls see(sequence, position, logits).
   template <class F>
@@ -48,10 +51,10 @@ struct decoding {
   }
 };
 
-template <class A, class P>
-void check_against_full_pass(std::span<const int> steps) {
+template <class A, class P, class B = gyre::reference>
+void check_against_full_pass(std::span<const int> steps, B device = B{}) {
   using T = gyre::activation_t<P>;
-  decoding<A, P> d;
+  decoding<A, P, B> d(device);
   const std::size_t lengths[] = {9, 14, 6}, prompts[] = {4, 1, 6};
   auto sequences = d.sequences(lengths, steps);
   std::vector<matrix<T>> expected;
