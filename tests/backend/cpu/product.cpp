@@ -1,9 +1,9 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -24,10 +24,12 @@ struct matrix {
 
   matrix(index rows_, index cols_, unsigned seed, index gap = 3)
       : rows(rows_), cols(cols_), stride(cols_ + gap), storage(static_cast<std::size_t>(rows_ * (cols_ + gap) + 8), canary) {
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<T> uniform(T(-1), T(1));
+    std::uint64_t random = seed;
     for (index i = 0; i < rows; ++i)
-      for (index j = 0; j < cols; ++j) at(i, j) = uniform(random);
+      for (index j = 0; j < cols; ++j) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        at(i, j) = static_cast<T>(static_cast<std::int64_t>(random) >> 11) / T(std::int64_t{1} << 52);
+      }
   }
   T& at(index i, index j) { return storage[static_cast<std::size_t>(i * stride + j)]; }
   const T& at(index i, index j) const { return storage[static_cast<std::size_t>(i * stride + j)]; }

@@ -37,8 +37,10 @@ void multiply_panels(matrix_view<T> c, matrix_view<const T> a, const T* b, index
     const T* panel = b + col / panel_width * b_panel;
     for (index row = 0, height = 0; row < a.rows; row += height) {
       height = tiles::next(a.rows - row);
-      tile_edge<T>(width > panel_width ? tiles::wide(height) : tiles::narrow(height), height, width, height, cols, a.cols,
-                   a[row], a.stride, panel, b_step, b_panel, c[row] + col, c.stride, load);
+      T* const here = c[row] + col;
+      tile_edge<T>(
+          width > panel_width ? tiles::wide(height) : tiles::narrow(height), height, width, height, cols,
+          {a.cols, a[row], a.stride, panel, b_step, b_panel, here, c.stride, load, load ? here + height * c.stride : here});
     }
   }
 }
@@ -62,8 +64,9 @@ void multiply_strips(matrix_view<T> c, const T* a, const T* b, index depth, inde
   for (index col = 0; col < c.cols; col += cols)
     for (index row = first * rows; row < (std::min)(last * rows, c.rows); row += rows)
       tile_edge<T>(tile<T, shape::rows, 1, tile_source::transposed>, rows, cols, (std::min)(rows, c.rows - row),
-                   (std::min)(cols, c.cols - col), depth, a + row * depth, rows, b + col * depth, cols, 0, c[row] + col,
-                   c.stride, true);
+                   (std::min)(cols, c.cols - col),
+                   {depth, a + row * depth, rows, b + col * depth, cols, 0, c[row] + col, c.stride, true,
+                    row + rows < last * rows ? c[row + rows] + col : c[first * rows] + col + cols});
 }
 
 template <class T>

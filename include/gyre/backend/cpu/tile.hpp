@@ -26,6 +26,15 @@ enum class tile_source {
   transposed,  // consecutive rows are adjacent, k a stride apart
 };
 
+/// Asks for the cache lines of `bytes` bytes, to be written.
+GYRE_INLINE void cache_fetch(const void* from, std::size_t bytes) {
+#if defined(__GNUC__)
+  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(from) + at, 1);
+#else
+  (void)from, (void)bytes;
+#endif
+}
+
 template <class T, std::size_t... J>
 GYRE_INLINE void tile_row(simd<T>* sums, T a, const simd<T>* b, std::index_sequence<J...>) {
   const simd<T> x = simd<T>::broadcast(a);
@@ -54,25 +63,46 @@ GYRE_INLINE void tile_clear(simd<T>* sums, std::index_sequence<N...>) {
   ((sums[N] = simd<T>::zero()), ...);
 }
 
-/// C(i, j) += sum over k of A(i, k) B(k, j), or = where `load` is false, for i < H and j < P panels of tile_shape::cols. Every
-/// element is one chain of multiply-adds in the order of k, begun by what C held: its bits do not depend on H, P or on how
-/// the inner dimension is cut into calls. B: the columns of a panel
-/// are adjacent, k are b_step apart, panels b_panel.
+/// One call of a tile. All strides are in elements.
+template <class T>
+struct tile_work {
+  index depth;     // steps of the inner dimension
+  const T* a;      // A's first row and step
+  index a_stride;  // direct: between rows; transposed: between steps
+  const T* b;      // B: the columns of a panel are adjacent,
+  index b_step;    //   steps are b_step apart,
+  index b_panel;   //   panels b_panel
+  T* c;            // C's first element, its columns adjacent
+  index c_stride;  // between rows
+  bool load;       // C += instead of C =
+  const T* soon;   // a tile of C that will be wanted soon, by this call or the next; fetched into the cache meanwhile
+};
+
+/// C(i, j) += sum over k of A(i, k) B(k, j), or =, for i < H and j < P panels of tile_shape::cols. Every element is one chain of
+/// multiply-adds in the order of k, begun by what C held: its bits do not depend on H, P or on how the inner dimension is cut
+/// into calls.
 template <class T, int H, int P, tile_source Source>
-void tile(index depth, const T* a, index a_stride, const T* b, index b_step, index b_panel, T* c, index c_row, bool load) {
+void tile(const tile_work<T>& work) {
   constexpr std::size_t across = std::size_t{tile_shape<T>::vectors} * P;
   constexpr auto rows = std::make_index_sequence<std::size_t{H}>();
   constexpr auto columns = std::make_index_sequence<across>();
   constexpr auto all = std::make_index_sequence<across * H>();
+  const auto [depth, a_first, a_stride, b_first, b_step, b_panel, c, c_stride, load, soon] = work;
   const index a_row = Source == tile_source::direct ? a_stride : 1, a_step = Source == tile_source::direct ? 1 : a_stride;
 
   simd<T> sums[across * H];
   if (load)
-    tile_load<T, across>(sums, c, c_row, all);
+    tile_load<T, across>(sums, c, c_stride, all);
   else
     tile_clear(sums, all);
+  const T *a = a_first, *b = b_first, *fetch = soon;
   index k = 0;
   for (; k + 4 <= depth; k += 4) {
+    if constexpr (H == tile_shape<T>::rows) {
+      // A row of the coming tile at a time: at once they would occupy every slot for pending cache lines.
+      cache_fetch(fetch, across * simd_bytes);
+      fetch += k < 4 * (H - 1) ? c_stride : 0;
+    }
     tile_step<T>(sums, a, a_row, b, b_panel, rows, columns);
     tile_step<T>(sums, a + a_step, a_row, b + b_step, b_panel, rows, columns);
     tile_step<T>(sums, a + 2 * a_step, a_row, b + 2 * b_step, b_panel, rows, columns);
@@ -85,11 +115,11 @@ void tile(index depth, const T* a, index a_stride, const T* b, index b_step, ind
     a += a_step;
     b += b_step;
   }
-  tile_store<T, across>(sums, c, c_row, all);
+  tile_store<T, across>(sums, c, c_stride, all);
 }
 
 template <class T>
-using tile_function = void (*)(index, const T*, index, const T*, index, index, T*, index, bool);
+using tile_function = void (*)(const tile_work<T>&);
 
 /// The tiles that read A's rows where they lie.
 template <class T>
@@ -99,14 +129,11 @@ struct direct_tiles {
   /// How many panels a tile of few rows spans: it takes about 8 vectors of sums to keep the multipliers busy.
   static constexpr index wide_panels(index rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 
-  template <int H>
-  static constexpr tile_function<T> narrow_tile = tile<T, H, 1, tile_source::direct>;
-
   /// One panel wide; rows <= low or rows == full.
   static tile_function<T> narrow(index rows) {
     return [rows]<std::size_t... H>(std::index_sequence<H...>) {
-      static constexpr tile_function<T> table[] = {narrow_tile<static_cast<int>(H) + 1>...};
-      return rows == full ? narrow_tile<int{full}> : table[rows - 1];
+      static constexpr tile_function<T> table[] = {tile<T, static_cast<int>(H) + 1, 1, tile_source::direct>...};
+      return rows == full ? tile<T, int{full}, 1, tile_source::direct> : table[rows - 1];
     }
     (std::make_index_sequence<std::size_t{low}>());
   }
@@ -114,20 +141,24 @@ struct direct_tiles {
     return rows == 1 ? tile<T, 1, 4, tile_source::direct> : rows == 2 ? tile<T, 2, 2, tile_source::direct> : narrow(rows);
   }
   /// The height of the next tile when `rows` are left: full ones first, then one or two that differ by at most one row.
-  static index next(index rows) { return rows > 2 * low ? full : rows > low ? (rows + 1) / 2 : rows; }
+  static index next(index rows) { return rows == full || rows > 2 * low ? full : rows > low ? (rows + 1) / 2 : rows; }
 };
 
-/// Calls a tile for the part of C that exists: `rows` x `cols` of at most H x (P * tile_shape::cols).
+/// Calls a tile of height x width elements for the part of C that exists, rows x cols of it.
 template <class T>
-void tile_edge(tile_function<T> f, index height, index width, index rows, index cols, index depth, const T* a, index a_stride,
-               const T* b, index b_step, index b_panel, T* c, index c_row, bool load) {
-  if (rows == height && cols == width) return f(depth, a, a_stride, b, b_step, b_panel, c, c_row, load);
+void tile_edge(tile_function<T> f, index height, index width, index rows, index cols, const tile_work<T>& work) {
+  if (rows == height && cols == width) return f(work);
   alignas(64) T whole[std::size_t{tile_shape<T>::rows} * tile_shape<T>::cols];
   for (index i = 0; i < height; ++i)
-    for (index j = 0; j < width; ++j) whole[i * width + j] = load && i < rows && j < cols ? c[i * c_row + j] : T(0);
-  f(depth, a, a_stride, b, b_step, b_panel, whole, width, load);
+    for (index j = 0; j < width; ++j)
+      whole[i * width + j] = work.load && i < rows && j < cols ? work.c[i * work.c_stride + j] : T(0);
+  tile_work<T> inner = work;
+  inner.c = whole;
+  inner.c_stride = width;
+  inner.soon = whole;
+  f(inner);
   for (index i = 0; i < rows; ++i)
-    for (index j = 0; j < cols; ++j) c[i * c_row + j] = whole[i * width + j];
+    for (index j = 0; j < cols; ++j) work.c[i * work.c_stride + j] = whole[i * width + j];
 }
 
 }  // namespace detail
