@@ -5,8 +5,9 @@
 #include <cmath>
 #include <type_traits>
 
+#include <gyre/backend/cpu/arctangent.hpp>
 #include <gyre/backend/cpu/pool.hpp>
-#include <gyre/backend/cpu/simd.hpp>
+#include <gyre/backend/cpu/simd_math.hpp>
 #include <gyre/core/types.hpp>
 #include <gyre/ops/updates.hpp>
 
@@ -17,10 +18,6 @@ namespace detail {
 inline constexpr index update_chunk = 16384;  // scalars of one task
 
 #if defined(__GNUC__)
-template <class T>
-GYRE_INLINE simd<T> larger(simd<T> a, simd<T> b) {
-  return {a.v > b.v ? a.v : b.v};
-}
 template <class T>
 GYRE_INLINE simd<T> square_root(simd<T> x) {
   using native = typename simd<T>::native;
@@ -43,30 +40,10 @@ GYRE_INLINE simd<T> square_root(simd<T> x) {
 }
 #else
 template <class T>
-simd<T> larger(simd<T> a, simd<T> b) {
-  return simd<T>::map(a, b, [](T x, T y) { return x > y ? x : y; });
-}
-template <class T>
 simd<T> square_root(simd<T> x) {
   return simd<T>::map(x, x, [](T a, T) { return std::sqrt(a); });
 }
 #endif
-
-/// A vector's worth of an array, or, at its end, the `count` scalars that are left, with zeros behind them.
-template <class T>
-GYRE_INLINE simd<T> load_some(const T* from, index count) {
-  if (count >= simd<T>::width) return simd<T>::load(from);
-  T lanes[simd<T>::width] = {};
-  std::copy_n(from, count, lanes);
-  return simd<T>::load(lanes);
-}
-template <class T>
-GYRE_INLINE void store_some(simd<T> x, T* to, index count) {
-  if (count >= simd<T>::width) return x.store(to);
-  T lanes[simd<T>::width];
-  x.store(lanes);
-  std::copy_n(lanes, count, to);
-}
 
 /// Calls f(begin, end) for all chunks.
 template <class F>
@@ -74,12 +51,6 @@ void for_chunks(thread_pool& pool, index count, F&& f) {
   pool.run((count + update_chunk - 1) / update_chunk,
            [&](index task, int) { f(task * update_chunk, (std::min)(count, (task + 1) * update_chunk)); });
 }
-/// Calls f(i, count) for every vector of a chunk; the last may be short.
-template <class T, class F>
-GYRE_INLINE void for_vectors(index begin, index end, F&& f) {
-  for (index i = begin; i < end; i += simd<T>::width) f(i, end - i);
-}
-
 /// The sum of f(begin, end) over all chunks, added in their order.
 template <class F>
 double sum_of_chunks(thread_pool& pool, index count, F&& f) {
@@ -120,11 +91,14 @@ struct cpu_updates {
   void combine(std::type_identity_t<T> a, const T* x, std::type_identity_t<T> b, T* y, index count) {
     const simd<T> by_x = simd<T>::broadcast(a), by_y = simd<T>::broadcast(b);
     for_chunks(workers(), count, [=](index begin, index end) {
+      const T* from = x + begin;
+      T* to = y + begin;
       if (b == T(0))
-        for_vectors<T>(begin, end, [=](index i, index n) { store_some(by_x * load_some(x + i, n), y + i, n); });
+        each_vector<T>(end - begin,
+                       [=](index i, auto lanes) GYRE_INLINE_LAMBDA { lanes.store(by_x * lanes.load(from + i), to + i); });
       else
-        for_vectors<T>(begin, end, [=](index i, index n) {
-          store_some(fma(by_x, load_some(x + i, n), by_y * load_some(y + i, n)), y + i, n);
+        each_vector<T>(end - begin, [=](index i, auto lanes) GYRE_INLINE_LAMBDA {
+          lanes.store(fma(by_x, lanes.load(from + i), by_y * lanes.load(to + i)), to + i);
         });
     });
   }
@@ -135,14 +109,14 @@ struct cpu_updates {
     const auto shrink = vector<T>(numbers.shrink), rate = vector<T>(numbers.rate), eps = vector<T>(numbers.eps),
                correction = vector<T>(1 / numbers.v_correction);
     for_chunks(workers(), count, [=](index begin, index end) {
-      for_vectors<T>(begin, end, [=](index i, index n) {
-        const simd<T> gradient = load_some(g + i, n);
-        const simd<T> first = moments.first(gradient, load_some(m + i, n));
-        const simd<T> second = moments.second(gradient, load_some(v + i, n));
-        const simd<T> weight = load_some(w + i, n);
-        store_some(first, m + i, n);
-        store_some(second, v + i, n);
-        store_some(weight - fma(shrink, weight, rate * first / (square_root(second * correction) + eps)), w + i, n);
+      each_vector<T>(end - begin, [=](index i, auto lanes) GYRE_INLINE_LAMBDA {
+        const index at = begin + i;
+        const simd<T> gradient = lanes.load(g + at), weight = lanes.load(w + at);
+        const simd<T> first = moments.first(gradient, lanes.load(m + at)),
+                      second = moments.second(gradient, lanes.load(v + at));
+        lanes.store(first, m + at);
+        lanes.store(second, v + at);
+        lanes.store(weight - fma(shrink, weight, rate * first / (square_root(second * correction) + eps)), w + at);
       });
     });
   }
@@ -153,10 +127,11 @@ struct cpu_updates {
     const auto least = vector<T>(numbers.v_floor);
     const double scale = numbers.gradient_scale;
     return sum_of_chunks(workers(), count, [=](index begin, index end) {
-      for_vectors<T>(begin, end, [=](index i, index n) {
-        const simd<T> gradient = load_some(g + i, n);
-        store_some(moments.first(gradient, load_some(m + i, n)), m + i, n);
-        store_some(larger(moments.second(gradient, load_some(v + i, n)), least), v + i, n);
+      each_vector<T>(end - begin, [=](index i, auto lanes) GYRE_INLINE_LAMBDA {
+        const index at = begin + i;
+        const simd<T> gradient = lanes.load(g + at);
+        lanes.store(moments.first(gradient, lanes.load(m + at)), m + at);
+        lanes.store(maximum(moments.second(gradient, lanes.load(v + at)), least), v + at);
       });
       return sum_of_lanes(begin, end, [=](index i) {
         const double gradient = scale * static_cast<double>(g[i]);
@@ -166,10 +141,16 @@ struct cpu_updates {
   }
 
   template <class T>
-  void atan2_update(T* w, const T* m, const T* v, index count, const atan2_numbers& n) {
-    const T shrink = static_cast<T>(n.shrink), rate = static_cast<T>(n.rate), correction = static_cast<T>(1 / n.v_correction);
+  void atan2_update(T* w, const T* m, const T* v, index count, const atan2_numbers& numbers) {
+    const auto shrink = vector<T>(numbers.shrink), rate = vector<T>(numbers.rate),
+               correction = vector<T>(1 / numbers.v_correction);
     for_chunks(workers(), count, [=](index begin, index end) {
-      for (index i = begin; i < end; ++i) w[i] -= shrink * w[i] + rate * std::atan2(m[i], std::sqrt(v[i] * correction));
+      each_vector<T>(end - begin, [=](index i, auto lanes) GYRE_INLINE_LAMBDA {
+        const index at = begin + i;
+        const simd<T> weight = lanes.load(w + at),
+                      turned = angle(lanes.load(m + at), square_root(lanes.load(v + at) * correction));
+        lanes.store(weight - fma(shrink, weight, rate * turned), w + at);
+      });
     });
   }
 
