@@ -2,11 +2,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-/// Runs the library as the part's own flags made it; returns what it computed, in words. Both must say the same.
-std::string run_plain();
-std::string run_wide();
+/// What a part computed: parameters as initialised, and loss and gradient of one pass over the same tokens.
+struct part_result {
+  std::string instruction_set;  // the inline namespace that the part's copy of the library lives in
+  std::vector<float> parameters, gradient;
+  double loss = 0;
+};
 
-/// The inline namespace that the part's copy of the library lives in.
-std::string plain_instruction_set();
-std::string wide_instruction_set();
+/// Runs the library as the part was compiled. `from`: parameters to use instead of freshly initialised ones, if any; they may
+/// have been allocated by the other part, and what is returned is freed by main.
+part_result run_plain(std::vector<float> from = {});
+part_result run_wide(std::vector<float> from = {});

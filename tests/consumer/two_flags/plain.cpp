@@ -1,5 +1,3 @@
 #include "body.hpp"
-#include "parts.hpp"
 
-std::string run_plain() { return run_body(); }
-std::string plain_instruction_set() { return instruction_set(); }
+part_result run_plain(std::vector<float> from) { return run_body(std::move(from)); }

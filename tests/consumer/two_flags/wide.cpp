@@ -1,5 +1,3 @@
 #include "body.hpp"
-#include "parts.hpp"
 
-std::string run_wide() { return run_body(); }
-std::string wide_instruction_set() { return instruction_set(); }
+part_result run_wide(std::vector<float> from) { return run_body(std::move(from)); }
