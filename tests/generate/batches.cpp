@@ -13,7 +13,7 @@ TEMPLATE_TEST_CASE("sequences of different depths share a batch", "[decode]", Co
 
 TEST_CASE("a sequence has the same bits alone, in a batch, and in other pieces", "[decode]") {
   using model = ConcatGrouped;
-  const std::size_t lengths[] = {9, 14, 6}, prompts[] = {4, 1, 6};
+  const std::size_t lengths[] = {9, 21, 6}, prompts[] = {4, 1, 6};
   const int steps[] = {5, 1, 8};
   decoding<model, gyre::fp32> together;
   std::vector<std::vector<std::vector<float>>> logits(3);

@@ -55,7 +55,7 @@ template <class A, class P, class B = gyre::reference>
 void check_against_full_pass(std::span<const int> steps, B device = B{}) {
   using T = gyre::activation_t<P>;
   decoding<A, P, B> d(device);
-  const std::size_t lengths[] = {9, 14, 6}, prompts[] = {4, 1, 6};
+  const std::size_t lengths[] = {9, 21, 6}, prompts[] = {4, 1, 6};
   auto sequences = d.sequences(lengths, steps);
   std::vector<matrix<T>> expected;
   for (std::size_t i = 0; i < sequences.size(); ++i)
@@ -70,7 +70,7 @@ void check_against_full_pass(std::span<const int> steps, B device = B{}) {
     CHECK(scale > 0.1);
     ++seen;
   });
-  CHECK(seen == (9 - 4 + 1) + (14 - 1 + 1) + 1);
+  CHECK(seen == (9 - 4 + 1) + (21 - 1 + 1) + 1);
 }
 
 }  // namespace gyre_test

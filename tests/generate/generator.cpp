@@ -59,25 +59,30 @@ TEST_CASE("generation is a range that is made as it is read", "[generator]") {
   CHECK(stream.result().reason == finish::length);
 }
 
-TEST_CASE("greedy tokens are the largest logits of a pass without a cache", "[generator]") {
+TEST_CASE("tokens are chosen from the logits of a pass without a cache, by seed, key and position", "[generator]") {
   const auto net = make_net<ConcatGrouped, gyre::fp64>(8);
-  auto tokens = random_tokens(5, 23, 3);
-  gyre::generation_request r = request_of(tokens, 4, 9, 6);
-  r.choose.greedy = true;
-  gyre::generator generator(net);
-  const auto id = generator.start(r);
-  generator.run();
-  const gyre::generation result = generator.take(id);
-  REQUIRE(result.tokens.size() == 9);
-  for (std::size_t n = 0; n < 9; ++n) {
-    const auto logits = full_logits(net, std::span<const gyre::token>(tokens), 6, {gyre::seed{5}, 0, 1}, 4);
-    const double* z = logits[static_cast<gyre::index>(tokens.size()) - 1];
-    CHECK(result.tokens[n] == std::max_element(z, z + 23) - z);
-    double total = 0;
-    for (int t = 0; t < 23; ++t) total += std::exp(z[t]);
-    CHECK(result.log_probabilities[n] == Approx(z[result.tokens[n]] - std::log(total)).epsilon(1e-10));
-    CHECK(result.steps[n] == 4);
-    tokens.push_back(result.tokens[n]);
+  std::vector<double> probabilities(23);
+  std::vector<gyre::token> order(23);
+  for (const gyre::sampling& choose :
+       {gyre::sampling{.greedy = true}, gyre::sampling{.temperature = 2, .repetition_penalty = 1.5f}}) {
+    auto tokens = random_tokens(5, 23, 3);
+    gyre::generation_request r = request_of(tokens, 4, 15, 6);
+    r.choose = choose;
+    gyre::generator generator(net);
+    const auto id = generator.start(r);
+    generator.run();
+    const gyre::generation result = generator.take(id);
+    REQUIRE(result.tokens.size() == 15);
+    for (std::size_t n = 0; n < 15; ++n) {
+      const auto logits = full_logits(net, std::span<const gyre::token>(tokens), 6, {gyre::seed{5}, 0, 1}, 4);
+      const double* z = logits[static_cast<gyre::index>(tokens.size()) - 1];
+      const auto expected = gyre::sample(std::span(z, 23), std::span<const gyre::token>(tokens), choose,
+                                         gyre::sampling_uniform(gyre::seed{5}, 6, 5 + n), {probabilities, order});
+      CHECK(result.tokens[n] == expected.id);
+      CHECK(result.log_probabilities[n] == Approx(expected.log_probability).epsilon(1e-10));
+      CHECK(result.steps[n] == 4);
+      tokens.push_back(result.tokens[n]);
+    }
   }
 }
 
@@ -127,8 +132,16 @@ TEST_CASE("random numbers come from the seed and the sequence's key", "[generato
   CHECK(alone(net, r).tokens != first.tokens);
   r = request_of(prompt, 3, 15), r.choose.greedy = true;
   const auto greedy = alone(net, r);
-  r.state_scale = 0;  // other initial states, other probabilities
+  r.key = 1;  // other initial states, other probabilities
   CHECK(alone(net, r).log_probabilities != greedy.log_probabilities);
+  r.state_scale = 0;  // the same initial states for all
+  const auto certain = alone(net, r);
+  r.key = 0;
+  CHECK(alone(net, r).log_probabilities == certain.log_probabilities);
+  r.choose = {.temperature = 2};  // then the draws alone differ
+  const auto drawn = alone(net, r);
+  r.key = 1;
+  CHECK(alone(net, r).tokens != drawn.tokens);
 }
 
 TEST_CASE("generation ends for a reason", "[generator]") {
