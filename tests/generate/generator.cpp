@@ -64,7 +64,7 @@ TEST_CASE("tokens are chosen from the logits of a pass without a cache, by seed,
   std::vector<double> probabilities(23);
   std::vector<gyre::token> order(23);
   for (const gyre::sampling& choose :
-       {gyre::sampling{.greedy = true}, gyre::sampling{.temperature = 2, .repetition_penalty = 1.5f}}) {
+       {gyre::sampling{.greedy = true}, gyre::sampling{.temperature = 0.5f, .repetition_penalty = 4}}) {
     auto tokens = random_tokens(5, 23, 3);
     gyre::generation_request r = request_of(tokens, 4, 15, 6);
     r.choose = choose;
