@@ -1,4 +1,5 @@
-// Sequence attention of the `cpu` backend, backward: the weights of a tile are computed again from the log-sum-exp.
+// Sequence attention of the `cpu` backend, backward: the weights of a tile are
+// computed again from the log-sum-exp.
 #pragma once
 
 #include <gyre/backend/cpu/attention_tile.hpp>
@@ -9,7 +10,8 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Operands of one backward pass. All matrices are (rows, heads * width) or (rows, kv_heads * width).
+/// Operands of one backward pass. All matrices are (rows, heads * width) or
+/// (rows, kv_heads * width).
 template <class T>
 struct attention_gradient {
   matrix_view<const T> q, k, v, o;
@@ -19,13 +21,16 @@ struct attention_gradient {
   attention_shape shape;
 };
 
-/// One tile of queries of one head against one tile of keys of the same sequence.
+/// One tile of queries of one head against one tile of keys of the same
+/// sequence.
 template <class T>
 struct gradient_tile {
   using tiles = attention_tile<T>;
   index query_row, queries, head, key_row, keys, kv_head;
-  bool diagonal;                // the tiles are at the same place: a query sees the keys up to its own
-  bool first_query, first_key;  // whether dq, and dk and dv, are assigned rather than added to
+  bool diagonal;  // the tiles are at the same place: a query sees the keys up to
+                  // its own
+  bool first_query,
+      first_key;  // whether dq, and dk and dv, are assigned rather than added to
 };
 
 template <class T>
@@ -33,8 +38,9 @@ struct gradient_buffers {
   using tiles = attention_tile<T>;
   T *q, *d_o;          // packed columns
   T *p, *ds;           // (keys, stride): weights and score gradients, transposed
-  T *lse, *dot, *end;  // of each column: log-sum-exp, sum of weight x weight gradient, first key it does not see
-  T* copy = nullptr;   // rows padded to whole panels
+  T *lse, *dot, *end;  // of each column: log-sum-exp, sum of weight x weight
+                       // gradient, first key it does not see
+  T* panels;           // a right factor
 
   gradient_buffers(index width, scratch_pieces<T>& scratch)
       : q(scratch.take(width * tiles::columns)),
@@ -43,24 +49,19 @@ struct gradient_buffers {
         ds(scratch.take(tiles::columns * tiles::stride)),
         lse(scratch.take(tiles::columns)),
         dot(scratch.take(tiles::columns)),
-        end(scratch.take(tiles::columns)) {
-    if (tiles::padded(width) != width) copy = scratch.take(tiles::columns * tiles::padded(width));
-  }
+        end(scratch.take(tiles::columns)),
+        panels(scratch.take(tiles::columns * tiles::padded(width))) {}
 
-  /// `count` rows from x on, as a right factor that is read in whole panels.
-  matrix_view<const T> whole_panels(matrix_view<const T> x) {
-    if (copy == nullptr) return x;
-    const index padded = tiles::padded(x.cols);
-    for (index i = 0; i < x.rows; ++i) {
-      std::copy_n(x[i], x.cols, copy + i * padded);
-      std::fill_n(copy + i * padded + x.cols, padded - x.cols, T(0));
-    }
-    return {copy, x.rows, padded};
+  /// x as the right factor of a product: in panels, attention_tile::columns
+  /// rows apart.
+  const T* pack(matrix_view<const T> x) {
+    pack_rows<int{tiles::panel}>(panels, tiles::columns, x, 0, x.rows);
+    return panels;
   }
 };
 
-/// Weights and score gradients of one vector of columns: s becomes p = exp(scale s - lse), dp becomes
-/// ds = scale p (dp - dot), for `seen` keys.
+/// Weights and score gradients of one vector of columns: s becomes p =
+/// exp(scale s - lse), dp becomes ds = scale p (dp - dot), for `seen` keys.
 template <class T>
 void score_gradients(T* s, T* dp, index seen, bool masked, simd<T> lse, simd<T> dot, simd<T> end, simd<T> scale) {
   constexpr index stride = attention_tile<T>::stride;
@@ -71,15 +72,6 @@ void score_gradients(T* s, T* dp, index seen, bool masked, simd<T> lse, simd<T> 
     p.store(s + j * stride);
     (p * (simd<T>::load(dp + j * stride) - dot) * scale).store(dp + j * stride);
   }
-}
-
-/// C(rows, cols) (+)= A B for the few rows of a strip: A direct, B in whole panels.
-template <class T>
-void multiply_strip(matrix_view<T> c, const T* a, index a_stride, matrix_view<const T> b, bool load) {
-  constexpr index panel = attention_tile<T>::panel;
-  for (index k = 0; k < c.cols; k += panel)
-    tile_edge<T>(direct_tiles<T>::narrow(c.rows), c.rows, panel, c.rows, (std::min)(panel, c.cols - k), b.rows, a, a_stride,
-                 b.data + k, b.stride, 0, c.data + k, c.stride, load);
 }
 
 /// Adds the tile's share to dq, dk and dv.
@@ -103,16 +95,13 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
         d, [&](index j, auto lanes, simd<T> s) GYRE_INLINE_LAMBDA { return fma(lanes.load(a + j), lanes.load(b + j), s); }));
   }
 
-  // Scores and weight gradients, (keys, queries). Keys that no column of a panel sees are 0.
+  // Scores and weight gradients, (keys, queries). Keys that no column of a
+  // panel sees are 0.
   const index panels = round_up(t.queries, panel) / panel;
   for (index p = 0; p < panels; ++p) {
     const index x = p * panel, seen = t.diagonal ? (std::min)(t.keys, x + panel) : t.keys;
-    for (index j = 0, rows = 0; j < seen; j += rows) {
-      rows = direct_tiles<T>::next(seen - j);
-      const auto scores = direct_tiles<T>::narrow(rows);
-      scores(d, k[j], k.stride, buffer.q + x * d, panel, 0, buffer.p + j * stride + x, stride, false);
-      scores(d, v[j], v.stride, buffer.d_o + x * d, panel, 0, buffer.ds + j * stride + x, stride, false);
-    }
+    multiply_panels<T>({buffer.p + x, seen, panel, stride}, k.slice(0, seen), buffer.q + x * d, panel, 0, false);
+    multiply_panels<T>({buffer.ds + x, seen, panel, stride}, v.slice(0, seen), buffer.d_o + x * d, panel, 0, false);
     for (index c = x; c < x + panel; c += width) {
       score_gradients(buffer.p + c, buffer.ds + c, seen, t.diagonal, simd<T>::load(buffer.lse + c),
                       simd<T>::load(buffer.dot + c), simd<T>::load(buffer.end + c),
@@ -124,29 +113,31 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
     }
   }
 
-  // dv += p d_o and dk += ds q: queries before a strip's first key do not see it.
+  // dv += p d_o and dk += ds q: queries before a strip's first key do not see
+  // it.
   const matrix_view<T> dk = kv_head(g.dk), dv = kv_head(g.dv), dq = head(g.dq);
-  const auto sum_over_queries = [&](const T* a, matrix_view<const T> b, matrix_view<T> c) {
+  const auto sum_over_queries = [&](const T* a, const T* b, matrix_view<T> c) {
     for (index j = 0, rows = 0; j < t.keys; j += rows) {
       rows = direct_tiles<T>::next(t.keys - j);
       const index from = t.diagonal ? (std::min)(j, t.queries) : 0;
-      multiply_strip<T>(c.slice(j, rows), a + j * stride + from, stride, b.slice(from, t.queries - from), !t.first_key);
+      multiply_panels<T>(c.slice(j, rows), {a + j * stride + from, rows, t.queries - from, stride}, b + from * panel, panel,
+                         panel * tiles::columns, !t.first_key);
     }
   };
-  sum_over_queries(buffer.p, buffer.whole_panels(d_o), dv);
-  sum_over_queries(buffer.ds, buffer.whole_panels(q), dk);
+  sum_over_queries(buffer.p, buffer.pack(d_o), dv);
+  sum_over_queries(buffer.ds, buffer.pack(q), dk);
   // dq += ds^T k.
-  const matrix_view<const T> keys = buffer.whole_panels(k);
+  const T* keys = buffer.pack(k);
   for (index i = 0; i < t.queries; i += tiles::rows) {
-    const index rows = (std::min)(index{tiles::rows}, t.queries - i), seen = t.diagonal ? (std::min)(t.keys, i + rows) : t.keys;
-    for (index c = 0; c < d; c += panel)
-      tile_edge<T>(tile<T, tiles::rows, 1, tile_source::transposed>, tiles::rows, panel, rows, (std::min)(panel, d - c), seen,
-                   buffer.ds + i, stride, keys.data + c, keys.stride, 0, dq[i] + c, dq.stride, !t.first_query);
+    const index rows = (std::min)(tiles::rows, t.queries - i), seen = t.diagonal ? (std::min)(t.keys, i + rows) : t.keys;
+    multiply_turned(dq.slice(i, rows), buffer.ds + i, stride, seen, keys, panel * tiles::columns, !t.first_query);
   }
 }
 
-/// Tiles of keys and tiles of queries are the same rows. In wave w every tile of queries meets the tile of keys w before it, so
-/// that no two tasks of a wave touch the same rows of dq, or of dk and dv, and every sum has one order.
+/// Tiles of keys and tiles of queries are the same rows. In wave w every tile
+/// of queries meets the tile of keys w before it, so that no two tasks of a
+/// wave touch the same rows of dq, or of dk and dv, and every sum has one
+/// order.
 template <class T>
 void attention_backward(thread_pool& pool, const attention_gradient<T>& g, const batch_layout& layout) {
   const sequence_tiles tiles(layout, attention_tile<T>::columns);

@@ -62,20 +62,11 @@ void cache_extend(thread_pool& pool, const batch_layout& layout, std::span<const
 template <class T>
 class lane_keys {
  public:
-  lane_keys(const T* keys, const T* values, index stride, index width, const std::int32_t* steps_run, index past, int step,
-            scratch_pieces<T>& scratch)
-      : stored_(keys, stride, values, stride, width, scratch),
-        keys_(keys),
-        values_(values),
-        stride_(stride),
-        width_(width),
-        steps_run_(steps_run),
-        past_(past),
-        step_(step) {
+  lane_keys(const stored_keys<T>& stored, const std::int32_t* steps_run, index past, int step, scratch_pieces<T>& scratch)
+      : stored_(stored), steps_run_(steps_run), past_(past), step_(step) {
     if (steps_run == nullptr) return;
-    padded_ = attention_tile<T>::padded(width);
-    key_copy_ = scratch.take(attention_tile<T>::keys * width);
-    value_copy_ = scratch.take(attention_tile<T>::keys * padded_);
+    keys_ = scratch.take(attention_tile<T>::keys * stored.width);
+    values_ = scratch.take(attention_tile<T>::keys * stored.width);
   }
   /// Of the past tokens.
   index visible() const {
@@ -86,24 +77,22 @@ class lane_keys {
   }
   key_block<T> read(index first, index count) {
     if (steps_run_ == nullptr) return stored_.read(first, count);
+    const index width = stored_.width;
     for (index j = 0; j < count; ++j, ++next_) {
       while (next_ < past_ && steps_run_[next_] <= step_) ++next_;
-      std::copy_n(keys_ + next_ * stride_, width_, key_copy_ + j * width_);
-      std::copy_n(values_ + next_ * stride_, width_, value_copy_ + j * padded_);
-      std::fill_n(value_copy_ + j * padded_ + width_, padded_ - width_, T(0));
+      std::copy_n(stored_.keys + next_ * stored_.key_stride, width, keys_ + j * width);
+      std::copy_n(stored_.values + next_ * stored_.value_stride, width, values_ + j * width);
     }
-    return {key_copy_, value_copy_, width_, padded_};
+    return {{keys_, count, width}, {values_, count, width}};
   }
 
  private:
   stored_keys<T> stored_;
-  const T *keys_, *values_;
-  index stride_, width_;
   const std::int32_t* steps_run_;
   index past_;
   int step_;
-  index padded_ = 0, next_ = 0;
-  T *key_copy_ = nullptr, *value_copy_ = nullptr;
+  index next_ = 0;  // position to be read
+  T *keys_ = nullptr, *values_ = nullptr;
 };
 
 template <class T>
@@ -116,8 +105,8 @@ void cached_attention(thread_pool& pool, matrix_view<const T> q, const batch_lay
             [&](const sequence_tiles::tile& t, index kv_head, scratch_pieces<T>& scratch, index& visible) {
               const cache_lane<T>& lane = lanes[static_cast<std::size_t>(t.sequence_number)];
               const T* keys = lane.base + cursor * lane.capacity + kv_head * shape.width;
-              lane_keys<T> read(keys, keys + stride * lane.capacity, stride, shape.width, lane.steps_run, t.sequence->past,
-                                step, scratch);
+              lane_keys<T> read({keys, keys + stride * lane.capacity, stride, stride, shape.width}, lane.steps_run,
+                                t.sequence->past, step, scratch);
               visible = read.visible() + t.first + 1;
               return read;
             });

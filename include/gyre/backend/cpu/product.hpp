@@ -30,17 +30,19 @@ template <class T>
 void multiply_panels(matrix_view<T> c, matrix_view<const T> a, const T* b, index b_step, index b_panel, bool load) {
   using tiles = direct_tiles<T>;
   constexpr index panel_width = tile_shape<T>::cols;
+  if (a.rows == 0) return;
   const index wide = tiles::wide_panels(a.rows);
   for (index col = 0, width = 0; col < c.cols; col += width) {
     width = c.cols - col > (wide - 1) * panel_width ? wide * panel_width : panel_width;
     const index cols = (std::min)(width, c.cols - col);
     const T* panel = b + col / panel_width * b_panel;
+    const index ahead = a.cols * panel_width / a.rows;  // each tile fetches its share of the next panel
     for (index row = 0, height = 0; row < a.rows; row += height) {
       height = tiles::next(a.rows - row);
       T* const here = c[row] + col;
-      tile_edge<T>(
-          width > panel_width ? tiles::wide(height) : tiles::narrow(height), height, width, height, cols,
-          {a.cols, a[row], a.stride, panel, b_step, b_panel, here, c.stride, load, load ? here + height * c.stride : here});
+      tile_edge<T>(width > panel_width ? tiles::wide(height) : tiles::narrow(height), height, width, height, cols,
+                   {a.cols, a[row], a.stride, panel, b_step, b_panel, here, c.stride, load,
+                    load ? here + height * c.stride : here, panel + b_panel + row * ahead});
     }
   }
 }
@@ -61,12 +63,14 @@ template <class T>
 void multiply_strips(matrix_view<T> c, const T* a, const T* b, index depth, index first, index last) {
   using shape = tile_shape<T>;
   constexpr index rows = shape::rows, cols = shape::cols;
+  const index ahead = depth * cols / (last - first);  // each tile fetches its share of the next panel
   for (index col = 0; col < c.cols; col += cols)
     for (index row = first * rows; row < (std::min)(last * rows, c.rows); row += rows)
       tile_edge<T>(tile<T, shape::rows, 1, tile_source::transposed>, rows, cols, (std::min)(rows, c.rows - row),
                    (std::min)(cols, c.cols - col),
                    {depth, a + row * depth, rows, b + col * depth, cols, 0, c[row] + col, c.stride, true,
-                    row + rows < last * rows ? c[row + rows] + col : c[first * rows] + col + cols});
+                    row + rows < last * rows ? c[row + rows] + col : c[first * rows] + col + cols,
+                    b + (col + cols) * depth + (row / rows - first) * ahead});
 }
 
 template <class T>

@@ -66,9 +66,9 @@ void small_product_tn(matrix_view<T> c, matrix_view<const T> a, matrix_view<cons
     }
     const tile_function<T> f = low ? tile<T, half, 1, tile_source::transposed> : tile<T, full, 1, tile_source::transposed>;
     for (index col = 0; col < c.cols; col += width)
-      tile_edge<T>(
-          f, height, width, rows, (std::min)(width, c.cols - col),
-          {a.rows, from, step, packed.data() + col * a.rows, width, 0, c[row] + col, c.stride, accumulate, c[row] + col});
+      tile_edge<T>(f, height, width, rows, (std::min)(width, c.cols - col),
+                   {a.rows, from, step, packed.data() + col * a.rows, width, 0, c[row] + col, c.stride, accumulate,
+                    c[row] + col, packed.data() + col * a.rows});
   }
 }
 

@@ -26,10 +26,11 @@ enum class tile_source {
   transposed,  // consecutive rows are adjacent, k a stride apart
 };
 
-/// Asks for the cache lines of `bytes` bytes, to be written.
+/// Asks for the cache lines of `bytes` bytes, to be written or only to be read.
+template <bool Write>
 GYRE_INLINE void cache_fetch(const void* from, std::size_t bytes) {
 #if defined(__GNUC__)
-  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(from) + at, 1);
+  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(from) + at, Write, Write ? 3 : 2);
 #else
   (void)from, (void)bytes;
 #endif
@@ -75,7 +76,8 @@ struct tile_work {
   T* c;            // C's first element, its columns adjacent
   index c_stride;  // between rows
   bool load;       // C += instead of C =
-  const T* soon;   // a tile of C that will be wanted soon, by this call or the next; fetched into the cache meanwhile
+  const T* soon;   // a tile of C that will be wanted soon, by this call or the next: brought into the cache meanwhile
+  const T* ahead;  // likewise what will be wanted of B
 };
 
 /// C(i, j) += sum over k of A(i, k) B(k, j), or =, for i < H and j < P panels of tile_shape::cols. Every element is one chain of
@@ -87,7 +89,7 @@ void tile(const tile_work<T>& work) {
   constexpr auto rows = std::make_index_sequence<std::size_t{H}>();
   constexpr auto columns = std::make_index_sequence<across>();
   constexpr auto all = std::make_index_sequence<across * H>();
-  const auto [depth, a_first, a_stride, b_first, b_step, b_panel, c, c_stride, load, soon] = work;
+  const auto [depth, a_first, a_stride, b_first, b_step, b_panel, c, c_stride, load, soon, ahead] = work;
   const index a_row = Source == tile_source::direct ? a_stride : 1, a_step = Source == tile_source::direct ? 1 : a_stride;
 
   simd<T> sums[across * H];
@@ -95,13 +97,15 @@ void tile(const tile_work<T>& work) {
     tile_load<T, across>(sums, c, c_stride, all);
   else
     tile_clear(sums, all);
-  const T *a = a_first, *b = b_first, *fetch = soon;
+  const T *a = a_first, *b = b_first, *c_fetch = soon, *b_fetch = ahead;
   index k = 0;
   for (; k + 4 <= depth; k += 4) {
     if constexpr (H == tile_shape<T>::rows) {
-      // A row of the coming tile at a time: at once they would occupy every slot for pending cache lines.
-      cache_fetch(fetch, across * simd_bytes);
-      fetch += k < 4 * (H - 1) ? c_stride : 0;
+      // Little by little: all at once they would occupy every slot for pending cache lines.
+      cache_fetch<true>(c_fetch, across * simd_bytes);
+      c_fetch += k < 4 * (H - 1) ? c_stride : 0;
+      cache_fetch<false>(b_fetch, across * simd_bytes);
+      b_fetch += across * simd<T>::width;
     }
     tile_step<T>(sums, a, a_row, b, b_panel, rows, columns);
     tile_step<T>(sums, a + a_step, a_row, b + b_step, b_panel, rows, columns);
