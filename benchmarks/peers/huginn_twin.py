@@ -326,7 +326,8 @@ def main():
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--prompt", type=int, default=16, help="decode: tokens of the prompt, not timed")
     parser.add_argument("--new", type=int, default=128, help="decode: new tokens of one answer")
-    parser.add_argument("--inductor", type=json.loads, default=None, help="decode: torch.compile's options, as JSON")
+    parser.add_argument("--inductor", type=json.loads, default=None, 
+                        help="decode: torch.compile's options, as JSON; {\"cpp_wrapper\": true} takes Python out of the step")
     config = parser.parse_args()
     if config.work == "decode" and config.prompt + config.new > config.context:
         parser.error("--prompt plus --new exceed --context")
