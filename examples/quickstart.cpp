@@ -6,9 +6,9 @@
 inline constexpr gyre::dims tiny{.vocab = 257, .width = 128, .heads = 4, .mlp = 352, .context = 256, .mean_steps = 8};
 
 struct Block : gyre::sandwich_block<gyre::sequence_attention<tiny>, gyre::gated_mlp<tiny>> {};
-struct Huginn : gyre::model<tiny, gyre::prelude<Block>,                                             // one layer
-                            gyre::recurrent<gyre::stack<2, Block>, gyre::inject::concat>,           // two layers, r times
-                            gyre::coda<Block>> {};                                                  // one layer
+struct Huginn : gyre::model<tiny, gyre::prelude<Block>,                                    // one layer
+                            gyre::recurrent<gyre::stack<2, Block>, gyre::inject::concat>,  // two layers, r times
+                            gyre::coda<Block>> {};                                         // one layer
 
 template <gyre::architecture Arch>
 void train_and_speak(gyre::backend auto device, gyre::depth_rule auto depth, std::span<const gyre::token> text) {
