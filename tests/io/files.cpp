@@ -165,6 +165,37 @@ TEST_CASE("write_file_atomically: a link in the place of a temporary is not foll
   faulty_files files(folder.path());
   gyre::write_file_atomically(folder / "a", "new", files);
   CHECK(gyre::read_file(folder / "precious/x") == "kept");
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"a", "a.tmp-100-0", "precious"});
+}
+
+TEST_CASE("write_file_atomically: a temporary that was taken for stale before its lock is given up for another", "[files]") {
+  // The moment between making and locking, played by one thread: remove_stale() of another removes the file, and then perhaps
+  // a third has made its own under the same name.
+  class hasty_files : public gyre_test::faulty_files {
+   public:
+    hasty_files(const fs::path& root, bool again) : faulty_files(root), root_(root), again_(again) {}
+    int lock(int file) const override {
+      if (!done_) {
+        fs::remove(root_ / "a.tmp-4242-0");
+        if (again_) gyre::write_file(root_ / "a.tmp-4242-0", "of a third thread");
+      }
+      done_ = true;
+      return faulty_files::lock(file);
+    }
+
+   private:
+    fs::path root_;
+    bool again_;
+    mutable bool done_ = false;
+  };
+  for (const bool again : {false, true}) {
+    const scratch_folder folder;
+    const hasty_files files(folder.path(), again);
+    gyre::write_file_atomically(folder / "a", "new", files);
+    CHECK(gyre::read_file(folder / "a") == "new");
+    CHECK(std::count(files.log.begin(), files.log.end(), "rename a.tmp-4242-1 a") == 1);
+    CHECK(fs::exists(folder / "a.tmp-4242-0") == again);
+  }
 }
 
 TEST_CASE("write_file_atomically: threads that save the same name do not take each other's temporaries for stale",

@@ -219,9 +219,9 @@ TEST_CASE("JSON: doubles and 64-bit integers survive writing and reading bit for
   CHECK(write_json(json(0.1)) == "0.1");
   CHECK(write_json(json(1e300)) == "1e+300");
   CHECK(static_cast<float>(parse_json(write_json(json(4e-4f)), "f").real()) == 4e-4f);
-  CHECK(error_text([] { json(std::numeric_limits<double>::infinity()); }) ==
+  CHECK(error_text([] { return json(std::numeric_limits<double>::infinity()); }) ==
         "json: inf is not finite, and JSON has no text for it");
-  CHECK(error_text([] { json(std::nan("")); }) != "no error");
+  CHECK(error_text([] { return json(std::nan("")); }) != "no error");
 }
 
 namespace {

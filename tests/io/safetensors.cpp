@@ -182,7 +182,7 @@ std::vector<hostile> places() {
        ""},
       {"unaligned data", file({tensor("a", "U8", "[1]", 0, 1), tensor("b", "F64", "[1]", 1, 9)}, 9), ""},
       {"tensors of no bytes at every border",
-       file({tensor("a", "U8", "[0]", 0, 0), tensor("b", "U8", "[2]", 0, 2), tensor("c", "F32", "[3,0]", 2, 2),
+       file({tensor("z", "U8", "[0]", 0, 0), tensor("b", "U8", "[2]", 0, 2), tensor("c", "F32", "[3,0]", 2, 2),
              tensor("d", "U8", "[0]", 2, 2)},
             2),
        ""},

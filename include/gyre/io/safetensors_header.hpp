@@ -79,7 +79,7 @@ inline std::uint64_t checked_bytes(dtype type, std::span<const index> shape, std
 class safetensors_parser {
  public:
   safetensors_parser(std::string_view text, std::uint64_t data_bytes, std::string_view source)
-      : scan_(text, source, {.bytes = safetensors_most_header, .depth = 3}, sizeof(std::uint64_t)),
+      : scan_(text, source, {.bytes = safetensors_most_header}, sizeof(std::uint64_t)),
         source_(source),
         data_bytes_(data_bytes) {
     require(!text.empty() && text.front() == '{', source, ": byte 8: the header must begin with '{'");
