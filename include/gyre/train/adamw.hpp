@@ -9,7 +9,8 @@
 GYRE_BEGIN
 
 /// m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-/// w = (1 - lr_t decay) w - lr_t m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps). Decay acts on matrices and embedding only.
+/// w = (1 - lr_t decay) w - lr_t m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
+/// Decay acts on matrices and embedding only.
 struct adamw {
   static constexpr std::string_view name = "adamw";
   double lr = 4e-4;

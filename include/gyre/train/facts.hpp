@@ -1,6 +1,8 @@
-// The numbers of a training's rules, for checkpoints and reports. A rule of a user's own may offer facts(rule) in its namespace.
+// The numbers of a training's rules, for checkpoints and reports. A rule of a user's own may offer facts(rule) in its
+// namespace.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <type_traits>
 #include <vector>

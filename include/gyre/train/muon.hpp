@@ -13,8 +13,9 @@ GYRE_BEGIN
 
 /// recurrent_depth, section 2. Matrices: m = momentum m + g;  u = g + momentum m (Nesterov);  five Newton-Schulz steps
 /// X <- a X + (b A + c A^2) X, A = X X^T, (a, b, c) = (3.4445, -4.7750, 2.0315), on X = u / ||u||_F;
-/// w = (1 - lr_t decay) w - lr_t 0.2 sqrt(max(rows, columns)) X. The parts of a fused matrix (q | k | v, gate | up) are matrices
-/// of their own. Embedding, head, gains and biases are left to `others`, which has a learning rate of its own.
+/// w = (1 - lr_t decay) w - lr_t 0.2 sqrt(max(rows, columns)) X. The parts of a fused matrix (q | k | v,
+/// gate | up) are matrices of their own. Embedding, head, gains and biases are left to `others`, which has a learning rate of
+/// its own.
 struct muon {
   static constexpr std::string_view name = "muon";
   double lr = 1e-3;
