@@ -79,28 +79,45 @@ void check_product(const char* call, matrix_view<T> c, index rows, index depth_a
     fail(call, ": result ", c.rows, " x ", c.cols, " of factors ", rows, " x ", depth_a, " and ", depth_b, " x ", cols);
 }
 
+/// How a product C(rows, panels) is cut into tasks: by its sizes only, never by the number of threads.
+template <class T>
+struct product_tasks {
+  index rows, panels;  // of a task
+  index rows_total, panels_total;
+
+  product_tasks(index n, index panel_count, index depth) : rows_total(n), panels_total(panel_count) {
+    using shape = tile_shape<T>;
+    constexpr index most = 8 * shape::rows;  // so many rows of A stay in the second-level cache
+    const index strips = divide_up(n, index{shape::rows});
+    rows = (std::min)(n, divide_up(strips, divide_up(n, most)) * shape::rows);
+    panels = panel_count;
+    const index wide = direct_tiles<T>::wide_panels(n);
+    // Multiply-adds of a task; with few rows the weights' way through the caches takes as long as 8 rows would.
+    const auto work = [&] { return (std::max)(rows, index{8}) * panels * shape::cols * depth; };
+    while ((count() < 16 && work() > 150000) || (count() < 48 && work() > 2500000)) {
+      if (rows > panels * shape::cols && rows > shape::rows)
+        rows = divide_up(divide_up(rows, 2), index{shape::rows}) * shape::rows;
+      else if (panels > wide)
+        panels = divide_up(divide_up(panels, 2), wide) * wide;
+      else
+        break;
+    }
+  }
+  index across() const { return divide_up(panels_total, panels); }
+  index count() const { return divide_up(rows_total, rows) * across(); }
+};
+
 /// C(n, cols) (+)= A(n, depth) B. With B = w^T this is a layer's forward product y = x w^T, with B = w its input gradient
 /// dx = dy w.
 template <class T>
 void multiply(thread_pool& pool, matrix_view<T> c, matrix_view<const T> a, const packed_matrix<T>& b, bool accumulate) {
-  using shape = tile_shape<T>;
   check_product("multiply", c, a.rows, a.cols, b.depth(), b.cols());
   if (c.size() == 0) return;
-  index rows = (std::min)(a.rows, index{8} * shape::rows), panels = b.panels();
-  const auto tasks = [&] { return divide_up(a.rows, rows) * divide_up(b.panels(), panels); };
-  const auto work = [&] { return rows * panels * shape::cols * a.cols; };  // multiply-adds
-  while (tasks() < 16 && work() > 200000) {
-    if (rows > panels * shape::cols && rows > shape::rows)
-      rows = divide_up(divide_up(rows, 2), index{shape::rows}) * shape::rows;
-    else if (panels > 1)
-      panels = divide_up(panels, 2);
-    else
-      break;
-  }
-  const index across = divide_up(b.panels(), panels);
-  pool.run(tasks(), [&](index task, int) {
-    const index row = task / across * rows, first = task % across * panels, count = (std::min)(rows, a.rows - row);
-    multiply_rows(c.slice(row, count), a.slice(row, count), b, first, (std::min)(first + panels, b.panels()), accumulate);
+  const product_tasks<T> cut(a.rows, b.panels(), a.cols);
+  const index across = cut.across();
+  pool.run(cut.count(), [&](index task, int) {
+    const index row = task / across * cut.rows, first = task % across * cut.panels, count = (std::min)(cut.rows, a.rows - row);
+    multiply_rows(c.slice(row, count), a.slice(row, count), b, first, (std::min)(first + cut.panels, b.panels()), accumulate);
   });
 }
 

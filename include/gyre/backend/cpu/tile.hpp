@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include <gyre/backend/cpu/aligned.hpp>
 #include <gyre/backend/cpu/simd.hpp>
 #include <gyre/core/types.hpp>
 
@@ -26,13 +27,17 @@ enum class tile_source {
   transposed,  // consecutive rows are adjacent, k a stride apart
 };
 
-/// Asks for the cache lines of `bytes` bytes, to be written or only to be read.
-template <bool Write>
-GYRE_INLINE void cache_fetch(const void* from, std::size_t bytes) {
+enum class cache_use { write, read_soon, read_later };
+
+/// Asks for the cache lines at `from`, sizeof...(Line) of them.
+template <cache_use Use, std::size_t... Line>
+GYRE_INLINE void cache_fetch(const void* from, std::index_sequence<Line...>) {
 #if defined(__GNUC__)
-  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(from) + at, Write, Write ? 3 : 2);
+  (__builtin_prefetch(static_cast<const char*>(from) + Line * cache_line, Use == cache_use::write,
+                      Use == cache_use::read_later ? 2 : 3),
+   ...);
 #else
-  (void)from, (void)bytes;
+  (void)from;
 #endif
 }
 
@@ -88,6 +93,7 @@ void tile(const tile_work<T>& work) {
   constexpr std::size_t across = std::size_t{tile_shape<T>::vectors} * P;
   constexpr auto rows = std::make_index_sequence<std::size_t{H}>();
   constexpr auto columns = std::make_index_sequence<across>();
+  constexpr auto lines = std::make_index_sequence<(tile_shape<T>::cols * sizeof(T) + cache_line - 1) / cache_line>();
   constexpr auto all = std::make_index_sequence<across * H>();
   const auto [depth, a_first, a_stride, b_first, b_step, b_panel, c, c_stride, load, soon, ahead] = work;
   const index a_row = Source == tile_source::direct ? a_stride : 1, a_step = Source == tile_source::direct ? 1 : a_stride;
@@ -102,10 +108,17 @@ void tile(const tile_work<T>& work) {
   for (; k + 4 <= depth; k += 4) {
     if constexpr (H == tile_shape<T>::rows) {
       // Little by little: all at once they would occupy every slot for pending cache lines.
-      cache_fetch<true>(c_fetch, across * simd_bytes);
+      cache_fetch<cache_use::write>(c_fetch, lines);
       c_fetch += k < 4 * (H - 1) ? c_stride : 0;
-      cache_fetch<false>(b_fetch, across * simd_bytes);
+      cache_fetch<cache_use::read_later>(b_fetch, lines);
       b_fetch += across * simd<T>::width;
+    } else if constexpr (H > 2) {
+      // Few rows read B at the pace of the memory. (Two or one have no slots to spare.)
+      const T* const far = b + 2048 / sizeof(T);
+      cache_fetch<cache_use::read_soon>(far, lines);
+      cache_fetch<cache_use::read_soon>(far + b_step, lines);
+      cache_fetch<cache_use::read_soon>(far + 2 * b_step, lines);
+      cache_fetch<cache_use::read_soon>(far + 3 * b_step, lines);
     }
     tile_step<T>(sums, a, a_row, b, b_panel, rows, columns);
     tile_step<T>(sums, a + a_step, a_row, b + b_step, b_panel, rows, columns);
