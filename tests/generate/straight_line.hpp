@@ -117,7 +117,8 @@ class straight_line {
 
   /// One layer at the newest token; it remembers its key and value under (step, layer).
   numbers block(const std::string& name, const numbers& x, int step, int layer) {
-    const numbers middle = normed(name + ".norm_2", plus(x, attention(name + ".attn.", normed(name + ".norm_1", x), step, layer)));
+    const numbers read = attention(name + ".attn.", normed(name + ".norm_1", x), step, layer);
+    const numbers middle = normed(name + ".norm_2", plus(x, read));
     const numbers fc = times(tensor(name + ".mlp.fc.weight"), normed(name + ".norm_3", middle));
     numbers gated(fc.size() / 2);
     for (std::size_t j = 0; j < gated.size(); ++j) gated[j] = fc[j] / (1 + std::exp(-fc[j])) * fc[j + gated.size()];

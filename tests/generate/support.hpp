@@ -16,6 +16,7 @@ namespace gyre_test {
 
 inline constexpr gyre::dims plain{.vocab = 23, .width = 16, .heads = 4, .mlp = 20, .context = 24};
 inline constexpr gyre::dims grouped{.vocab = 23, .width = 16, .heads = 4, .kv_heads = 2, .mlp = 20, .context = 24};
+inline constexpr gyre::attention_options half_split{.pairs = gyre::pairing::half_split};
 
 template <gyre::dims D, gyre::attention_options O = gyre::attention_options{}>
 struct Block : gyre::sandwich_block<gyre::sequence_attention<D, O>, gyre::gated_mlp<D>> {};
@@ -25,7 +26,7 @@ struct Model : gyre::model<D, gyre::prelude<Block>, gyre::recurrent<gyre::stack<
                            Options...> {};
 
 struct Concat : Model<Block<plain>, plain> {};
-struct ConcatGrouped : Model<Block<grouped, {.pairs = gyre::pairing::half_split}>, grouped> {};
+struct ConcatGrouped : Model<Block<grouped, half_split>, grouped> {};
 struct AddGrouped : Model<Block<grouped>, grouped, gyre::inject::add, gyre::initial_state::normal> {};
 struct NoInjection : Model<Block<plain>, plain, gyre::inject::none, gyre::initial_state::embedding> {};
 

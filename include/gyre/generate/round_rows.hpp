@@ -202,8 +202,8 @@ class round_rows {
   index left_count_ = 0;
 };
 
-/// The same calls for a dry run: `tokens` rows of one sequence that run one step. `blocks` is what the layers have cached so far;
-/// the calls tell where the sections begin.
+/// The same calls for a dry run: `tokens` rows of one sequence that run one step. `blocks` is what the layers have cached so
+/// far; the calls tell where the sections begin.
 template <class B, class T>
 class dry_rows {
  public:

@@ -28,7 +28,8 @@ struct scored {
 };
 
 /// Numbers of scoring. Initial states have the random numbers (of, state_step, key, position), the same key for every item, so
-/// an item's score does not depend on its place in the list; a training row agrees when its seed, step and row number are given.
+/// an item's score does not depend on its place in the list; a training row agrees when its seed, step and row number are
+/// given.
 struct score_options {
   seed of{};
   std::uint64_t key = 0;         // below 2^32

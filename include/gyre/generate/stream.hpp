@@ -65,8 +65,8 @@ template <architecture A, class B, precision P>
 generation_stream<A, B, P> generate(const network<A, B, P>& net, generation_request request) {
   return generation_stream<A, B, P>(net, std::move(request));
 }
-/// Generates from a prompt: `exit` is an exit rule or a plain number of steps. Ends when the context is full, or when the reader
-/// stops reading.
+/// Generates from a prompt: `exit` is an exit rule or a plain number of steps. Ends when the context is full, or when the
+/// reader stops reading.
 template <architecture A, class B, precision P>
 generation_stream<A, B, P> generate(const network<A, B, P>& net, std::span<const token> prompt, exits::any exit,
                                     sampling choose = {}, seed of = {}) {

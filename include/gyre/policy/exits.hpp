@@ -1,5 +1,5 @@
-// Exit rules: after how many recurrence steps a token is finished (recurrent_depth, section 5.1). Rules are types, their numbers
-// are run-time fields.
+// Exit rules: after how many recurrence steps a token is finished (recurrent_depth, section 5.1). Rules are types, their
+// numbers are run-time fields.
 #pragma once
 
 #include <array>
