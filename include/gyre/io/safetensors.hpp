@@ -22,6 +22,10 @@ GYRE_BEGIN
 
 /// A safetensors file, or the bytes of one. The constructor reads and checks the header; no number in it is trusted before.
 /// Tensors are then read one by one, from any number of threads, with no memory beyond the caller's.
+///
+/// Every file that the official package writes is read. Refused although that package lets them pass: white space before the
+/// header's brace (the format wants '{' first), duplicate names and metadata keys, null bytes in either, unknown fields, a tensor
+/// given as an array instead of an object, `__metadata__` that is null, dimensions of 2^63 and more.
 class safetensors_reader {
  public:
   /// `files` must outlive the reader.
