@@ -9,8 +9,7 @@ namespace detail {
 template <class L>
 struct numbering_of {};
 template <class L>
-requires requires { L::is_sequence; }
-struct numbering_of<L> {
+requires L::is_sequence struct numbering_of<L> {
   static constexpr bool is_sequence = true;
   static constexpr int layers = L::layers;
 };

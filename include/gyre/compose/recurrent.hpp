@@ -27,8 +27,7 @@ struct as_sequence {
   using type = stack<1, L>;
 };
 template <class L>
-requires requires { L::is_sequence; }
-struct as_sequence<L> {
+requires L::is_sequence struct as_sequence<L> {
   using type = L;
 };
 template <class L>

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include <gyre/compose/chain.hpp>
 #include <gyre/core/concepts.hpp>
 #include <gyre/layers/rms_norm.hpp>
 
@@ -122,59 +123,18 @@ struct residual {
   }
 };
 
-/// A transformer block: attention, then MLP, each in a residual branch. Norms are numbered through the block, as the published
-/// checkpoints do.
+/// A transformer block: attention, then MLP, each in a residual branch. A chain whose norms are numbered through the block, as the
+/// published checkpoints do.
 template <norm_placement Placement, layer Attention, layer Mlp, gain Gain = gain::learned>
-struct block {
+struct block : chain<residual<Placement, Attention, Gain, 1>, residual<Placement, Mlp, Gain, 1 + Placement::norms>> {
   static_assert(Attention::outputs == Mlp::inputs, "block: attention and MLP must have the same width");
-  using first = residual<Placement, Attention, Gain, 1>;
-  using second = residual<Placement, Mlp, Gain, 1 + Placement::norms>;
-  static constexpr int width = first::width, inputs = width, outputs = width;
-  static constexpr index parameter_count = first::parameter_count + second::parameter_count;
-  static constexpr index cache_width = first::cache_width + second::cache_width;
-
-  template <class P>
-  struct tape {
-    tape_t<first, P> attention;
-    tape_t<second, P> mlp;
-  };
-  template <class P>
-  struct carry {
-    carry_t<first, P> attention;
-    carry_t<second, P> mlp;
-  };
+  static constexpr bool is_sequence = false;
+  static constexpr int layers = 1;
 
   template <class V>
   static constexpr void visit(V& v, const path& at) {
-    first::visit(v, at);
-    second::visit(v, at);
-  }
-  template <class B, class P>
-  static void open_carry(context<B, P>& c, arena& memory, index tokens, int steps, carry<P>& k) {
-    first::open_carry(c, memory, tokens, steps, k.attention);
-    second::open_carry(c, memory, tokens, steps, k.mlp);
-  }
-  template <class B, class P>
-  static void forward(context<B, P>& c, weights<B, P> w, rows<const activation_t<P>, width> x, rows<activation_t<P>, width> y,
-                      tape<P>& t, carry<P>& k) {
-    using T = activation_t<P>;
-    auto between = c.tape.template take_rows<T, width>(x.count);
-    {
-      const passing_frame f(c);
-      first::forward(c, w, x, between, t.attention, k.attention);
-    }
-    second::forward(c, w + first::parameter_count, rows<const T, width>(between), y, t.mlp, k.mlp);
-  }
-  template <class B, class P>
-  static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
-                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, const carry<P>& k,
-                       carry<P>& dk) {
-    using T = activation_t<P>;
-    frame f(c.scratch);
-    auto between = c.scratch.template take_rows<T, width>(dy.count);
-    c.device.fill(between.view(), T(0));
-    second::backward(c, w + first::parameter_count, dw + first::parameter_count, t.mlp, dy, between, k.mlp, dk.mlp);
-    first::backward(c, w, dw, t.attention, rows<const T, width>(between), dx, k.attention, dk.attention);
+    residual<Placement, Attention, Gain, 1>::visit(v, at);
+    residual<Placement, Mlp, Gain, 1 + Placement::norms>::visit(v, at);
   }
 };
 

@@ -60,20 +60,36 @@ struct concat {
   };
 };
 
+namespace detail {
+
+/// What injections without parameters share: e is used as it is, and the state's gradient is z's.
+template <int W>
+struct without_parameters {
+  static constexpr index parameter_count = 0;
+  template <class P>
+  struct tape {};
+  template <class V>
+  static constexpr void visit(V&, const path&) {}
+  template <class B, class P>
+  static rows<const activation_t<P>, W> prepare(context<B, P>&, weights<B, P>, rows<const activation_t<P>, W> e) {
+    return e;
+  }
+  template <class B, class P>
+  static void backward(context<B, P>& c, weights<B, P>, gradient_t<P>*, const tape<P>&, rows<const activation_t<P>, W> dz,
+                       rows<activation_t<P>, W> ds) {
+    c.device.copy(dz.view(), ds.view());
+  }
+};
+
+}  // namespace detail
+
 /// z = s + e.
 struct add {
   static constexpr bool uses_input = true;
   template <int W>
-  struct bind {
-    static constexpr index parameter_count = 0;
+  struct bind : detail::without_parameters<W> {
     template <class P>
-    struct tape {};
-    template <class V>
-    static constexpr void visit(V&, const path&) {}
-    template <class B, class P>
-    static rows<const activation_t<P>, W> prepare(context<B, P>&, weights<B, P>, rows<const activation_t<P>, W> e) {
-      return e;
-    }
+    using tape = typename detail::without_parameters<W>::template tape<P>;
     template <class B, class P>
     static rows<const activation_t<P>, W> forward(context<B, P>& c, weights<B, P>, rows<const activation_t<P>, W> s,
                                                   rows<const activation_t<P>, W> prepared, tape<P>&) {
@@ -81,11 +97,6 @@ struct add {
       c.device.copy(s.view(), z.view());
       c.device.add(prepared.view(), z.view());
       return z;
-    }
-    template <class B, class P>
-    static void backward(context<B, P>& c, weights<B, P>, gradient_t<P>*, const tape<P>&, rows<const activation_t<P>, W> dz,
-                         rows<activation_t<P>, W> ds) {
-      c.device.copy(dz.view(), ds.view());
     }
     template <class B, class P>
     static void backward_prepared(context<B, P>& c, weights<B, P>, gradient_t<P>*, rows<const activation_t<P>, W>,
@@ -99,25 +110,13 @@ struct add {
 struct none {
   static constexpr bool uses_input = false;
   template <int W>
-  struct bind {
-    static constexpr index parameter_count = 0;
+  struct bind : detail::without_parameters<W> {
     template <class P>
-    struct tape {};
-    template <class V>
-    static constexpr void visit(V&, const path&) {}
-    template <class B, class P>
-    static rows<const activation_t<P>, W> prepare(context<B, P>&, weights<B, P>, rows<const activation_t<P>, W> e) {
-      return e;
-    }
+    using tape = typename detail::without_parameters<W>::template tape<P>;
     template <class B, class P>
     static rows<const activation_t<P>, W> forward(context<B, P>&, weights<B, P>, rows<const activation_t<P>, W> s,
                                                   rows<const activation_t<P>, W>, tape<P>&) {
       return s;
-    }
-    template <class B, class P>
-    static void backward(context<B, P>& c, weights<B, P>, gradient_t<P>*, const tape<P>&, rows<const activation_t<P>, W> dz,
-                         rows<activation_t<P>, W> ds) {
-      c.device.copy(dz.view(), ds.view());
     }
     template <class B, class P>
     static void backward_prepared(context<B, P>&, weights<B, P>, gradient_t<P>*, rows<const activation_t<P>, W>,
