@@ -8,7 +8,7 @@
 
 #include <gyre/backend/cpu/attention.hpp>
 #include <gyre/backend/cpu/attention_backward.hpp>
-#include <gyre/backend/cpu/cached_attention.hpp>
+#include <gyre/backend/cpu/cache.hpp>
 #include <gyre/backend/cpu/elementwise.hpp>
 #include <gyre/backend/cpu/initial_states.hpp>
 #include <gyre/backend/cpu/loss.hpp>
@@ -87,17 +87,11 @@ class cpu : public detail::cpu_updates<cpu> {
 
   template <class T>
   void product(matrix_view<const T> x, weight_matrix<T, prepared<T>> w, matrix_view<T> y, bool accumulate) {
-    const packed_matrix<T>* packed = w.prepared != nullptr ? w.prepared->forward(w.raw) : nullptr;
-    if (packed != nullptr) return detail::multiply(*pool_, y, x, *packed, accumulate);
-    pack_and_multiply<T>(
-        x, w.raw.cols, w.raw.rows, [&](auto& b) { b.pack_transposed(*pool_, w.raw); }, y, accumulate);
+    multiply(x, w.prepared != nullptr ? w.prepared->forward(w.raw) : nullptr, w.raw, true, y, accumulate);
   }
   template <class T>
   void product_input_gradient(matrix_view<const T> dy, weight_matrix<T, prepared<T>> w, matrix_view<T> dx, bool accumulate) {
-    const packed_matrix<T>* packed = w.prepared != nullptr ? w.prepared->backward(w.raw) : nullptr;
-    if (packed != nullptr) return detail::multiply(*pool_, dx, dy, *packed, accumulate);
-    pack_and_multiply<T>(
-        dy, w.raw.rows, w.raw.cols, [&](auto& b) { b.pack(*pool_, w.raw); }, dx, accumulate);
+    multiply(dy, w.prepared != nullptr ? w.prepared->backward(w.raw) : nullptr, w.raw, false, dx, accumulate);
   }
   template <class T>
   void product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, matrix_view<T> dw) {
@@ -130,7 +124,7 @@ class cpu : public detail::cpu_updates<cpu> {
   template <class T>
   void attention(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, const batch_layout& layout,
                  attention_shape shape, matrix_view<T> o, T* lse) {
-    detail::attention(*pool_, q, k, v, layout, shape, o, lse);
+    detail::attend<T>(*pool_, q, {k, v, {}}, layout, shape, o, lse);
   }
   static constexpr index attention_backward_workspace(index, attention_shape) { return 0; }
   template <class T>
@@ -147,7 +141,7 @@ class cpu : public detail::cpu_updates<cpu> {
   template <class T>
   void cached_attention(matrix_view<const T> q, const batch_layout& layout, std::span<const cache_lane<T>> lanes, index cursor,
                         attention_shape shape, int step, matrix_view<T> o) {
-    detail::cached_attention(*pool_, q, layout, lanes, cursor, shape, step, o);
+    detail::attend<T>(*pool_, q, {{}, {}, lanes, cursor, step}, layout, shape, o, nullptr);
   }
 
   template <class T>
@@ -186,12 +180,18 @@ class cpu : public detail::cpu_updates<cpu> {
     return std::make_shared<thread_pool>(threads);
   }
 
-  // For weights that nobody packed beforehand: packed for this one product, in memory that the pool keeps.
-  template <class T, class Pack>
-  void pack_and_multiply(matrix_view<const T> x, index depth, index cols, Pack pack, matrix_view<T> y, bool accumulate) {
+  // y (+)= x w or x w^T. Weights that nobody packed beforehand are packed for this one product, in memory that the pool keeps.
+  template <class T>
+  void multiply(matrix_view<const T> x, const packed_matrix<T>* packed, matrix_view<const T> w, bool transposed,
+                matrix_view<T> y, bool accumulate) {
+    if (packed != nullptr) return detail::multiply(*pool_, y, x, *packed, accumulate);
     thread_pool::exclusive turn(*pool_);
+    const index depth = transposed ? w.cols : w.rows, cols = transposed ? w.rows : w.cols;
     packed_matrix<T> b(turn.scratch<T>(packed_matrix<T>::size(depth, cols)), depth, cols);
-    pack(b);
+    if (transposed)
+      b.pack_transposed(*pool_, w);
+    else
+      b.pack(*pool_, w);
     detail::multiply(*pool_, y, x, b, accumulate);
   }
 

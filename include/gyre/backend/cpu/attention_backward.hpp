@@ -1,5 +1,4 @@
-// Sequence attention of the `cpu` backend, backward: the weights of a tile are
-// computed again from the log-sum-exp.
+// Sequence attention of the `cpu` backend, backward: the weights of a tile are computed again from the log-sum-exp.
 #pragma once
 
 #include <gyre/backend/cpu/attention_tile.hpp>
@@ -10,8 +9,7 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Operands of one backward pass. All matrices are (rows, heads * width) or
-/// (rows, kv_heads * width).
+/// Operands of one backward pass. All matrices are (rows, heads * width) or (rows, kv_heads * width).
 template <class T>
 struct attention_gradient {
   matrix_view<const T> q, k, v, o;
@@ -21,8 +19,7 @@ struct attention_gradient {
   attention_shape shape;
 };
 
-/// One tile of queries of one head against one tile of keys of the same
-/// sequence.
+/// One tile of queries of one head against one tile of keys of the same sequence.
 template <class T>
 struct gradient_tile {
   using tiles = attention_tile<T>;
@@ -52,16 +49,15 @@ struct gradient_buffers {
         end(scratch.take(tiles::columns)),
         panels(scratch.take(tiles::columns * tiles::padded(width))) {}
 
-  /// x as the right factor of a product: in panels, attention_tile::columns
-  /// rows apart.
+  /// x as the right factor of a product: in panels, attention_tile::columns rows apart.
   const T* pack(matrix_view<const T> x) {
     pack_rows<int{tiles::panel}>(panels, tiles::columns, x, 0, x.rows);
     return panels;
   }
 };
 
-/// Weights and score gradients of one vector of columns: s becomes p =
-/// exp(scale s - lse), dp becomes ds = scale p (dp - dot), for `seen` keys.
+/// Weights and score gradients of one vector of columns: s becomes p = exp(scale s - lse), dp becomes ds = scale p (dp - dot),
+/// for `seen` keys.
 template <class T>
 void score_gradients(T* s, T* dp, index seen, bool masked, simd<T> lse, simd<T> dot, simd<T> end, simd<T> scale) {
   constexpr index stride = attention_tile<T>::stride;
@@ -84,8 +80,8 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
   const auto kv_head = [&](auto x) { return x.slice(t.key_row, t.keys).columns(t.kv_head * d, d); };
   const matrix_view<const T> q = head(g.q), d_o = head(g.d_o), o = head(g.o), k = kv_head(g.k), v = kv_head(g.v);
 
-  pack_columns<T>(buffer.q, t.queries, d, [&](index x) { return q[x]; });
-  pack_columns<T>(buffer.d_o, t.queries, d, [&](index x) { return d_o[x]; });
+  pack_columns(buffer.q, t.queries, d, q.data, q.stride);
+  pack_columns(buffer.d_o, t.queries, d, d_o.data, d_o.stride);
   for (index x = 0; x < round_up(t.queries, panel); ++x) {
     const index i = (std::min)(x, t.queries - 1);
     buffer.lse[x] = g.lse[(t.query_row + i) * g.shape.heads + t.head];
@@ -95,8 +91,7 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
         d, [&](index j, auto lanes, simd<T> s) GYRE_INLINE_LAMBDA { return fma(lanes.load(a + j), lanes.load(b + j), s); }));
   }
 
-  // Scores and weight gradients, (keys, queries). Keys that no column of a
-  // panel sees are 0.
+  // Scores and weight gradients, (keys, queries). Keys that no column of a panel sees are 0.
   const index panels = round_up(t.queries, panel) / panel;
   for (index p = 0; p < panels; ++p) {
     const index x = p * panel, seen = t.diagonal ? (std::min)(t.keys, x + panel) : t.keys;
@@ -113,8 +108,7 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
     }
   }
 
-  // dv += p d_o and dk += ds q: queries before a strip's first key do not see
-  // it.
+  // dv += p d_o and dk += ds q: queries before a strip's first key do not see it.
   const matrix_view<T> dk = kv_head(g.dk), dv = kv_head(g.dv), dq = head(g.dq);
   const auto sum_over_queries = [&](const T* a, const T* b, matrix_view<T> c) {
     for (index j = 0, rows = 0; j < t.keys; j += rows) {
@@ -134,10 +128,8 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
   }
 }
 
-/// Tiles of keys and tiles of queries are the same rows. In wave w every tile
-/// of queries meets the tile of keys w before it, so that no two tasks of a
-/// wave touch the same rows of dq, or of dk and dv, and every sum has one
-/// order.
+/// Tiles of keys and tiles of queries are the same rows. In wave w every tile of queries meets the tile of keys w before it,
+/// so that no two tasks of a wave touch the same rows of dq, or of dk and dv, and every sum has one order.
 template <class T>
 void attention_backward(thread_pool& pool, const attention_gradient<T>& g, const batch_layout& layout) {
   const sequence_tiles tiles(layout, attention_tile<T>::columns);

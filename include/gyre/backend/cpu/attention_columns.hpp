@@ -1,8 +1,9 @@
-// What a task of sequence attention works on: some columns (queries of heads),
-// and a way to read keys and values.
+// What a task of sequence attention works on: some columns (queries of heads), and a way to read keys and values.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include <gyre/backend/cpu/attention_tile.hpp>
 
@@ -10,8 +11,7 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// The columns of one tile: queries from row `row` on, `group` heads of each
-/// from `first_head` on.
+/// The columns of one tile: queries from row `row` on, `group` heads of each from `first_head` on.
 template <class T>
 struct attention_columns {
   matrix_view<const T> q;
@@ -41,18 +41,42 @@ struct key_block {
   matrix_view<const T> keys, values;
 };
 
-/// Keys and values in rows at a fixed distance.
+/// Keys and values of one head, position after position, at a fixed distance. In a cache, `past` of them are of past tokens,
+/// and where `steps_run` says how many steps each of those ran, the ones that ran no more than `step` are left out. They may
+/// have left the memory unwritten, so it must not even be multiplied by 0: the others are copied together.
 template <class T>
-struct stored_keys {
+struct head_keys {
   const T *keys, *values;
   index key_stride, value_stride, width;
-  key_block<T> read(index first, index count) const {
-    return {{keys + first * key_stride, count, width, key_stride}, {values + first * value_stride, count, width, value_stride}};
+  index past = 0;
+  const std::int32_t* steps_run = nullptr;
+  int step = 0;
+  T* copies = nullptr;  // with steps_run: 2 * attention_tile::keys * width
+  index next = 0;       // with steps_run: the position to be read next
+
+  /// How many past tokens are not left out.
+  index visible_past() const {
+    if (steps_run == nullptr) return past;
+    index count = 0;
+    for (index j = 0; j < past; ++j) count += steps_run[j] > step ? 1 : 0;
+    return count;
+  }
+  /// The next `count` that are not left out, `first` having been read before.
+  key_block<T> read(index first, index count) {
+    if (steps_run == nullptr)
+      return {{keys + first * key_stride, count, width, key_stride},
+              {values + first * value_stride, count, width, value_stride}};
+    T* const value_copies = copies + attention_tile<T>::keys * width;
+    for (index j = 0; j < count; ++j, ++next) {
+      while (next < past && steps_run[next] <= step) ++next;
+      std::copy_n(keys + next * key_stride, width, copies + j * width);
+      std::copy_n(values + next * value_stride, width, value_copies + j * width);
+    }
+    return {{copies, count, width}, {value_copies, count, width}};
   }
 };
 
-/// How the heads that share keys are cut into columns: `group` of them at a
-/// time, `queries` positions a tile.
+/// How the heads that share keys are cut into columns: `group` of them at a time, `queries` positions a tile.
 template <class T>
 struct attention_split {
   index group, parts, queries;

@@ -10,8 +10,7 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Does what wide_attention does for up to `columns` columns: keys lie along
-/// the vectors. Same bits.
+/// Does what wide_attention does for up to `columns` columns: keys lie along the vectors. Same bits.
 template <class T>
 struct narrow_attention {
   using tiles = attention_tile<T>;
@@ -24,8 +23,7 @@ struct narrow_attention {
         s(scratch.take(tiles::keys * columns)),
         o(scratch.take(tiles::padded(width) * columns)) {}
 
-  template <class Keys>
-  void run(const attention_columns<T>& c, Keys& keys) {
+  void run(const attention_columns<T>& c, head_keys<T>& keys) {
     constexpr T lowest = -std::numeric_limits<T>::infinity();
     const index end = c.limit(c.count - 1), padded = tiles::padded(c.width);
     T top[std::size_t{columns}], total[std::size_t{columns}];
@@ -33,7 +31,7 @@ struct narrow_attention {
     for (index first = 0; first < end; first += tiles::keys) {
       const index shown = (std::min)(tiles::keys, end - first);
       const key_block<T> block = keys.read(first, shown);
-      pack_columns<T>(k, shown, c.width, [&](index j) { return block.keys[j]; });
+      pack_columns(k, shown, c.width, block.keys.data, block.keys.stride);
       score(c, shown);
       for (index x = 0; x < c.count; ++x) {
         const index seen = (std::min)(shown, c.limit(x) - first);
@@ -83,8 +81,7 @@ struct narrow_attention {
       for (index c = 0; c < padded; c += tiles::width) (rescale * simd<T>::load(o + c)).store(o + c);
   }
 
-  // o += weights values; values where they lie, but for a last panel that is
-  // not whole.
+  // o += weights values; values where they lie, but for a last panel that is not whole.
   void weigh(const attention_columns<T>& c, matrix_view<const T> values, bool more) {
     const matrix_view<const T> weights(s, c.count, values.rows, tiles::keys);
     const matrix_view<T> sums(o, c.count, tiles::padded(c.width));

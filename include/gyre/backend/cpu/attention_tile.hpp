@@ -1,20 +1,17 @@
-// Tiles of sequence attention: sizes, transposed packing, and which rows of a
-// batch belong to which tile.
+// Tiles of sequence attention: sizes, transposed packing, and which rows of a batch belong to which tile.
 //
-// Attention works on columns: one column is one query of one head, and the
-// columns of a tile read the same keys and values. Scores are computed
-// transposed, (keys, columns), so that maxima, sums and exponentials go down
-// the lanes of vectors, and so that the register tiles read keys and values
-// where they lie.
+// Attention works on columns: one column is one query of one head, and the columns of a tile read the same keys and values.
+// Scores are computed transposed, (keys, columns), so that maxima, sums and exponentials go down the lanes of vectors, and so
+// that the register tiles read keys and values where they lie.
 #pragma once
 
 #include <algorithm>
 #include <span>
-#include <utility>
 
 #include <gyre/backend/cpu/pool.hpp>
 #include <gyre/backend/cpu/simd_math.hpp>
 #include <gyre/backend/cpu/tile.hpp>
+#include <gyre/backend/cpu/transpose.hpp>
 #include <gyre/core/layout.hpp>
 #include <gyre/ops/shapes.hpp>
 
@@ -28,24 +25,20 @@ template <class T>
 struct attention_tile {
   static constexpr index panel = tile_shape<T>::cols;
   static constexpr index width = simd<T>::width;
-  static constexpr index rows = tile_shape<T>::rows;  // height of a register tile that reads its left
-                                                      // factor transposed
-  /// Columns at a time. A multiple of the panel, and little less than one of
-  /// `rows`.
+  static constexpr index rows = tile_shape<T>::rows;  // of a register tile that reads its left factor transposed
+  /// Columns at a time. A multiple of the panel, and little less than one of `rows`.
   static constexpr index columns = simd_bytes == 64 ? 96 : 48;
-  /// Between rows of scores: every strip of `rows` columns can be read in
-  /// whole.
+  /// Between rows of scores: every strip of `rows` columns can be read in whole.
   static constexpr index stride = round_up(round_up(columns, rows), width);
-  /// Keys at a time, counted from the first key of the sequence. A column's
-  /// result depends on this number and on nothing else that the tiles decide.
+  /// Keys at a time, counted from the first key of the sequence. A column's result depends on this number and on nothing else
+  /// that the tiles decide.
   static constexpr index keys = simd_bytes == 64 ? 128 : 96;
   static_assert(columns % panel == 0 && keys % width == 0 && keys % panel == 0);
 
   static constexpr index padded(index head_width) { return round_up(head_width, panel); }
 };
 
-/// Takes aligned pieces of scratch one after the other; with null, adds up what
-/// they need.
+/// Takes aligned pieces of scratch one after the other; with null, adds up what they need.
 template <class T>
 struct scratch_pieces {
   T* base = nullptr;
@@ -57,85 +50,29 @@ struct scratch_pieces {
   }
 };
 
-/// Transposes `rows` rows of 16 bytes each. Rows i and i + per_lane share a
-/// vector of two 16-byte lanes (where vectors have two): nothing crosses from
-/// lane to lane, which is what processors do fastest.
+/// The rows of x(count, depth) as the columns of panels (depth, panel); columns up to the next panel are 0. With `group` > 1 each
+/// of x's rows holds that many of them, depth apart.
 template <class T>
-struct turned_block {
-  static constexpr int per_lane = 16 / static_cast<int>(sizeof(T)), lanes = simd_bytes >= 32 ? 2 : 1, rows = per_lane * lanes;
-
-  /// to[k * stride + i] = row[i][at + k] for i < rows, k < per_lane.
-  GYRE_INLINE static void run(const T* const* row, index at, T* to, index stride) {
-#if defined(__GNUC__)
-    const auto store = [&](int k, vector v) GYRE_INLINE_LAMBDA { std::memcpy(to + k * stride, &v, sizeof v); };
-    const vector a = load(row, at, indices{}), b = load(row + 1, at, indices{});
-    if constexpr (per_lane == 2) {
-      store(0, in_lanes<0, 2>(a, b, indices{}));
-      store(1, in_lanes<1, 3>(a, b, indices{}));
-    } else {
-      const vector c = load(row + 2, at, indices{}), d = load(row + 3, at, indices{});
-      const vector ab = in_lanes<0, 4, 1, 5>(a, b, indices{}), ab2 = in_lanes<2, 6, 3, 7>(a, b, indices{});
-      const vector cd = in_lanes<0, 4, 1, 5>(c, d, indices{}), cd2 = in_lanes<2, 6, 3, 7>(c, d, indices{});
-      store(0, in_lanes<0, 1, 4, 5>(ab, cd, indices{}));
-      store(1, in_lanes<2, 3, 6, 7>(ab, cd, indices{}));
-      store(2, in_lanes<0, 1, 4, 5>(ab2, cd2, indices{}));
-      store(3, in_lanes<2, 3, 6, 7>(ab2, cd2, indices{}));
-    }
-#else
-    for (int i = 0; i < rows; ++i)
-      for (int k = 0; k < per_lane; ++k) to[k * stride + i] = row[i][at + k];
-#endif
-  }
-
-#if defined(__GNUC__)
- private:
-  using lane [[gnu::vector_size(16)]] = T;
-  using vector[[gnu::vector_size(simd_bytes >= 32 ? 32 : 16)]] = T;
-  using indices = std::make_integer_sequence<int, rows>;
-
-  GYRE_INLINE static lane load_lane(const T* from) {
-    lane v;
-    std::memcpy(&v, from, sizeof v);
-    return v;
-  }
-  template <int... I>
-  GYRE_INLINE static vector load(const T* const* row, index at, std::integer_sequence<int, I...>) {
-    if constexpr (lanes == 1)
-      return load_lane(row[0] + at);
-    else
-      return __builtin_shufflevector(load_lane(row[0] + at), load_lane(row[per_lane] + at), I...);
-  }
-  // In every lane: scalar n of a for n < per_lane, otherwise scalar n -
-  // per_lane of b.
-  template <int... N, int... I>
-  GYRE_INLINE static vector in_lanes(vector a, vector b, std::integer_sequence<int, I...>) {
-    constexpr int n[] = {N...};
-    return __builtin_shufflevector(
-        a, b, (I / per_lane * per_lane + n[I % per_lane] % per_lane + n[I % per_lane] / per_lane * rows)...);
-  }
-#endif
-};
-
-/// Vectors row(0), ..., row(count - 1) of `depth` scalars as the columns of
-/// panels (depth, panel); columns up to the next panel are 0.
-template <class T, class Row>
-void pack_columns(T* to, index count, index depth, Row row) {
+void pack_columns(T* to, index count, index depth, const T* x, index stride, index group = 1) {
   using block = turned_block<T>;
   constexpr index panel = tile_shape<T>::cols, width = block::rows;
   static_assert(panel % width == 0);
-  for (index x = 0; x < round_up(count, panel); x += width) {
-    T* const first = to + x / panel * panel * depth + x % panel;
-    const index here = (std::min)(width, count - x);
+  for (index i = 0; i < round_up(count, panel); i += width) {
+    T* const first = to + i / panel * panel * depth + i % panel;
+    const index here = (std::min)(width, count - i);
     if (here < width)
       for (index k = 0; k < depth; ++k) std::fill_n(first + k * panel, width, T(0));
     if (here <= 0) continue;
     const T* rows[block::rows];
-    for (index i = 0; i < width; ++i) rows[i] = row((std::min)(x + i, count - 1));
+    for (index j = 0; j < width; ++j) {
+      const index row = (std::min)(i + j, count - 1);
+      rows[j] = group == 1 ? x + row * stride : x + row / group * stride + row % group * depth;
+    }
     index k = 0;
     if (here == width)
       for (; k + block::per_lane <= depth; k += block::per_lane) block::run(rows, k, first + k * panel, panel);
     for (; k < depth; ++k)
-      for (index i = 0; i < here; ++i) first[k * panel + i] = rows[i][k];
+      for (index j = 0; j < here; ++j) first[k * panel + j] = rows[j][k];
   }
 }
 
@@ -148,13 +85,12 @@ tile_work<T> tile_of(index depth, const T* a, index a_stride, const T* b, index 
   work.a = a, work.a_stride = a_stride;
   work.b = b, work.b_step = b_step, work.b_panel = b_panel;
   work.c = c, work.c_stride = c_stride, work.load = load;
-  work.soon = c;
-  if constexpr (requires { work.ahead; }) work.ahead = b;
+  work.soon = c, work.ahead = b;
   return work;
 }
 
-/// C(rows, cols) (+)= A^T B for at most attention_tile::rows rows. A(depth, rows): readable for whole strips of rows. B: packed
-/// panels (depth, panel), `b_panel` apart.
+/// C(rows, cols) (+)= A^T B for at most attention_tile::rows rows. A(depth, rows): readable for whole strips of rows. B:
+/// packed panels (depth, panel), `b_panel` apart.
 template <class T>
 void multiply_turned(matrix_view<T> c, const T* a, index a_stride, index depth, const T* b, index b_panel, bool load) {
   constexpr index rows = attention_tile<T>::rows, panel = attention_tile<T>::panel;
@@ -163,9 +99,8 @@ void multiply_turned(matrix_view<T> c, const T* a, index a_stride, index depth, 
                  tile_of(depth, a, a_stride, b, panel, index{0}, c.data + k, c.stride, load));
 }
 
-/// Cuts the sequences of a batch into tiles of at most `size` positions. Tiles
-/// have slots, some of which are empty: a slot's sequence is found by
-/// bisection, without a list.
+/// Cuts the sequences of a batch into tiles of at most `size` positions. Tiles have slots, some of which are empty: a slot's
+/// sequence is found by bisection, without a list.
 class sequence_tiles {
  public:
   sequence_tiles(const batch_layout& layout, index size) : sequences_(layout.sequences()), size_(size), rows_(layout.rows()) {}
@@ -200,8 +135,7 @@ class sequence_tiles {
   }
 
  private:
-  // A sequence of n rows takes at most n / size + 1 slots, rounded down: those
-  // of different sequences never meet.
+  // A sequence of n rows takes at most n / size + 1 slots, rounded down: those of different sequences never meet.
   index first_slot(index number) const { return number + sequences_[static_cast<std::size_t>(number)].begin / size_; }
 
   std::span<const sequence_span> sequences_;

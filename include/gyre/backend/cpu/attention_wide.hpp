@@ -10,10 +10,9 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Scores of one vector of columns become weights, in place: `s` (keys,
-/// stride), of which `shown` keys are seen by any column; lane i sees limits[i]
-/// of them. `top`: the running maximum of the raw scores; returns the sum of
-/// the weights and how the sums of earlier blocks change.
+/// Scores of one vector of columns become weights, in place: `s` (keys, stride), of which `shown` keys are seen by any column;
+/// lane i sees limits[i] of them. `top`: the running maximum of the raw scores; returns the sum of the weights and how the
+/// sums of earlier blocks change.
 template <class T>
 struct softmax_change {
   simd<T> sum, rescale;
@@ -35,8 +34,7 @@ softmax_change<T> softmax_columns(T* s, index shown, const T* limits, bool maske
   }
   now.store(top);
   const simd<T> shift = simd<T>::zero() - now * scale;
-  // As many sums as a vector has lanes, key j in number j mod width: the sums
-  // that lanes hold when keys lie along a vector.
+  // As many sums as a vector has lanes, key j in number j mod width: the sums that lanes hold when keys lie along a vector.
   simd<T> sums[simd<T>::width];
   for (index i = 0; i < width; ++i) sums[i] = simd<T>::zero();
   for (index j = 0; j < shown; ++j) {
@@ -49,8 +47,7 @@ softmax_change<T> softmax_columns(T* s, index shown, const T* limits, bool maske
   return {sums[0], exp((before - now) * scale)};  // exactly 1 where the maximum stays
 }
 
-/// Attention of up to attention_tile::columns columns. Keys: read(first, count)
-/// gives keys of the sequence in order.
+/// Attention of up to attention_tile::columns columns. Keys: read(first, count) gives keys of the sequence in order.
 template <class T>
 struct wide_attention {
   using tiles = attention_tile<T>;
@@ -65,20 +62,17 @@ struct wide_attention {
         total(scratch.take(tiles::columns)),
         limits(scratch.take(tiles::columns)) {}
 
-  template <class Keys>
-  void run(const attention_columns<T>& c, Keys& keys) {
-    pack_columns<T>(q, c.count, c.width, [&](index x) { return c.query(x); });
+  void run(const attention_columns<T>& c, head_keys<T>& keys) {
+    pack_columns(q, c.count, c.width, c.query(0), c.q.stride, c.group);
     const index panels = round_up(c.count, tiles::panel) / tiles::panel, end = c.limit(c.count - 1);
     for (index x = 0; x < tiles::columns; ++x) top[x] = -std::numeric_limits<T>::infinity();
-    // Columns of the last strip that are in no panel: multiplied, though their
-    // results are dropped.
+    // Columns of the last strip that are in no panel: multiplied, though their results are dropped.
     for (index j = 0; j < tiles::keys; ++j)
       for (index x = panels * tiles::panel; x < round_up(c.count, tiles::rows); ++x) s[j * tiles::stride + x] = T(0);
     for (index first = 0; first < end; first += tiles::keys) {
       const index shown = (std::min)(tiles::keys, end - first);
       const key_block<T> block = keys.read(first, shown);
-      // Rows of several heads lie far apart and would push each other out of
-      // the first-level cache.
+      // Rows of several heads lie far apart and would push each other out of the first-level cache.
       pack_rows<int{tiles::panel}>(v, tiles::keys, block.values, 0, shown);
       for (index p = 0; p < panels; ++p) score_panel(c, block.keys, p, first, shown);
       weigh(c, first, shown);
@@ -87,8 +81,7 @@ struct wide_attention {
   }
 
  private:
-  // The weights of one panel of columns for `shown` keys; keys that no column
-  // of the panel sees get 0.
+  // The weights of one panel of columns for `shown` keys; keys that no column of the panel sees get 0.
   void score_panel(const attention_columns<T>& c, matrix_view<const T> keys, index p, index first, index shown) {
     const index x = p * tiles::panel, last = (std::min)(x + tiles::panel, c.count) - 1;
     const index seen = (std::max)(index{0}, (std::min)(shown, c.limit(last) - first));

@@ -16,30 +16,17 @@ template <class T>
 T cross_entropy_row(T* z, index cols, index target, T scale, bool gradient) {
   constexpr T lowest = -std::numeric_limits<T>::infinity();
   simd<T> tops = simd<T>::broadcast(lowest);
-  index j = 0;
-  for (; j + simd<T>::width <= cols; j += simd<T>::width) tops = maximum(simd<T>::load(z + j), tops);
-  T top = largest(tops);
-  for (; j < cols; ++j) top = z[j] > top ? z[j] : top;
-
-  // The last vector's missing lanes are 0 and would count: they are done one by one below.
+  each_vector<T>(cols, [&](index j, auto lanes) GYRE_INLINE_LAMBDA { tops = maximum(lanes.load_or(z + j, lowest), tops); });
+  const T top = largest(tops), picked = z[target];
   const simd<T> shift = simd<T>::broadcast(top);
-  const index whole = j = cols / simd<T>::width * simd<T>::width;
-  const T picked = z[target];
-  T total = sum(accumulate_vectors<T>(whole, [&](index at, auto lanes, simd<T> s) GYRE_INLINE_LAMBDA {
-    const simd<T> e = exp(lanes.load(z + at) - shift);
-    if (gradient) lanes.store(e, z + at);
+  const T total = sum(accumulate_vectors<T>(cols, [&](index j, auto lanes, simd<T> s) GYRE_INLINE_LAMBDA {
+    const simd<T> e = exp(lanes.load_or(z + j, lowest) - shift);
+    if (gradient) lanes.store(e, z + j);
     return s + e;
   }));
-  if (whole < cols) {
-    const simd<T> e = exp(load_first(z + whole, cols - whole) - shift);
-    T lanes[simd<T>::width];
-    e.store(lanes);
-    for (index i = 0; i < cols - whole; ++i) total += lanes[i];
-    if (gradient) store_first(e, z + whole, cols - whole);
-  }
   if (gradient) {
     const simd<T> factor = simd<T>::broadcast(scale / total);
-    each_vector<T>(cols, [&](index at, auto lanes) GYRE_INLINE_LAMBDA { lanes.store(factor * lanes.load(z + at), z + at); });
+    each_vector<T>(cols, [&](index j, auto lanes) GYRE_INLINE_LAMBDA { lanes.store(factor * lanes.load(z + j), z + j); });
     z[target] -= scale;
   }
   return std::log(total) + top - picked;

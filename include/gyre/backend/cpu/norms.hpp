@@ -14,11 +14,10 @@ namespace detail {
 template <class T>
 void scale_row(const T* x, T rstd, const T* gain, T* y, index cols) {
   const simd<T> factor = simd<T>::broadcast(rstd);
-  if (gain != nullptr)
-    each_vector<T>(cols, [&](index j, auto lanes)
-                             GYRE_INLINE_LAMBDA { lanes.store(factor * lanes.load(x + j) * lanes.load(gain + j), y + j); });
-  else
-    each_vector<T>(cols, [&](index j, auto lanes) GYRE_INLINE_LAMBDA { lanes.store(factor * lanes.load(x + j), y + j); });
+  each_vector<T>(cols, [&](index j, auto lanes) GYRE_INLINE_LAMBDA {
+    const simd<T> unit = factor * lanes.load(x + j);
+    lanes.store(gain != nullptr ? unit * lanes.load(gain + j) : unit, y + j);
+  });
 }
 
 template <class T>
@@ -61,24 +60,20 @@ void add_rms_norm(thread_pool& pool, matrix_view<const T> x, matrix_view<const T
   });
 }
 
-/// One row of the backward pass: dx += rstd (gain dy - unit mean(gain dy unit)), unit = x rstd; with `dgain`, dgain += dy unit.
-template <bool Gain, bool Sum, class T>
+/// One row of the backward pass: dx += rstd (gain dy - unit mean(gain dy unit)), unit = x rstd; and dgain += dy unit. Gain and
+/// dgain may be null.
+template <class T>
 void rms_norm_backward_row(const T* x, const T* gain, T rstd, const T* dy, T* dx, T* dgain, index cols) {
   const simd<T> r = simd<T>::broadcast(rstd);
   const simd<T> products = accumulate_vectors<T>(cols, [&](index j, auto lanes, simd<T> s) GYRE_INLINE_LAMBDA {
     const simd<T> unit = r * lanes.load(x + j), d = lanes.load(dy + j);
-    if constexpr (Sum) lanes.store(fma(d, unit, lanes.load(dgain + j)), dgain + j);
-    if constexpr (Gain)
-      return fma(d * lanes.load(gain + j), unit, s);
-    else
-      return fma(d, unit, s);
+    if (dgain != nullptr) lanes.store(fma(d, unit, lanes.load(dgain + j)), dgain + j);
+    return fma(gain != nullptr ? d * lanes.load(gain + j) : d, unit, s);
   });
   const simd<T> mean = simd<T>::broadcast(-sum(products) / static_cast<T>(cols));
   each_vector<T>(cols, [&](index j, auto lanes) GYRE_INLINE_LAMBDA {
-    const simd<T> unit = r * lanes.load(x + j);
-    simd<T> d = lanes.load(dy + j);
-    if constexpr (Gain) d = d * lanes.load(gain + j);
-    lanes.store(fma(r, fma(mean, unit, d), lanes.load(dx + j)), dx + j);
+    const simd<T> unit = r * lanes.load(x + j), d = lanes.load(dy + j);
+    lanes.store(fma(r, fma(mean, unit, gain != nullptr ? d * lanes.load(gain + j) : d), lanes.load(dx + j)), dx + j);
   });
 }
 
@@ -94,15 +89,7 @@ void rms_norm_backward(thread_pool& pool, matrix_view<const T> x, const T* gain,
         for (index j = 0; j < cols; ++j) total[j] = T(0);
       }
       const index end = (std::min)(x.rows, (p + 1) * rows_per_sum);
-      for (index i = p * rows_per_sum; i < end; ++i)
-        if (gain != nullptr && total != nullptr)
-          rms_norm_backward_row<true, true>(x[i], gain, rstd[i], dy[i], dx[i], total, cols);
-        else if (gain != nullptr)
-          rms_norm_backward_row<true, false>(x[i], gain, rstd[i], dy[i], dx[i], total, cols);
-        else if (total != nullptr)
-          rms_norm_backward_row<false, true>(x[i], gain, rstd[i], dy[i], dx[i], total, cols);
-        else
-          rms_norm_backward_row<false, false>(x[i], gain, rstd[i], dy[i], dx[i], total, cols);
+      for (index i = p * rows_per_sum; i < end; ++i) rms_norm_backward_row(x[i], gain, rstd[i], dy[i], dx[i], total, cols);
     }
   });
   if (dgain != nullptr) add_partial_sums(pool, workspace, partial_sums(x.rows), cols, dgain);

@@ -57,12 +57,19 @@ template <class T>
 struct whole_vector {
   static constexpr index count = simd<T>::width;
   GYRE_INLINE simd<T> load(const T* from) const { return simd<T>::load(from); }
+  GYRE_INLINE simd<T> load_or(const T* from, T) const { return simd<T>::load(from); }
   GYRE_INLINE void store(simd<T> x, T* to) const { x.store(to); }
 };
 template <class T>
 struct first_lanes {
   index count;
   GYRE_INLINE simd<T> load(const T* from) const { return load_first(from, count); }
+  /// The lanes behind are `other`.
+  GYRE_INLINE simd<T> load_or(const T* from, T other) const {
+    T lanes[simd<T>::width];
+    for (index i = 0; i < simd<T>::width; ++i) lanes[i] = i < count ? from[i] : other;
+    return simd<T>::load(lanes);
+  }
   GYRE_INLINE void store(simd<T> x, T* to) const { store_first(x, to, count); }
 };
 
@@ -75,23 +82,18 @@ GYRE_INLINE void each_vector(index n, F f) {
   if (j < n) f(j, first_lanes<T>{n - j});
 }
 
-/// sum = f(j, lanes, sum) over every vector of n elements, as four interleaved sums; vector j / width goes to number
-/// j / width mod 4.
+/// sum = f(j, lanes, sum) over every vector of n elements, as four interleaved sums, so that an addition need not wait for the
+/// one before. The order depends on n alone.
 template <class T, class F>
 GYRE_INLINE simd<T> accumulate_vectors(index n, F f) {
   constexpr index width = simd<T>::width;
   simd<T> s0 = simd<T>::zero(), s1 = s0, s2 = s0, s3 = s0;
   index j = 0;
-  for (; j + 4 * width <= n; j += 4 * width) {
-    s0 = f(j, whole_vector<T>{}, s0);
-    s1 = f(j + width, whole_vector<T>{}, s1);
-    s2 = f(j + 2 * width, whole_vector<T>{}, s2);
-    s3 = f(j + 3 * width, whole_vector<T>{}, s3);
+  for (; j + width <= n; j += width) {  // the four change places instead of the loop being written out: it compiles faster
+    const simd<T> next = f(j, whole_vector<T>{}, s0);
+    s0 = s1, s1 = s2, s2 = s3, s3 = next;
   }
-  if (j + width <= n) s0 = f(j, whole_vector<T>{}, s0), j += width;
-  if (j + width <= n) s1 = f(j, whole_vector<T>{}, s1), j += width;
-  if (j + width <= n) s2 = f(j, whole_vector<T>{}, s2), j += width;
-  if (j < n) s3 = f(j, first_lanes<T>{n - j}, s3);
+  if (j < n) s0 = f(j, first_lanes<T>{n - j}, s0);
   return (s0 + s1) + (s2 + s3);
 }
 
