@@ -36,6 +36,11 @@ class arguments {
         {"--" + std::string(name) + " TEXT", std::string(help) + (fallback.empty() ? "" : " (default " + fallback + ")")});
     return take(name).value_or(fallback);
   }
+  /// Nothing unless the option is given: then it may be empty.
+  std::optional<std::string> maybe_text(std::string_view name, std::string_view help) {
+    help_.push_back({"--" + std::string(name) + " TEXT", std::string(help)});
+    return take(name);
+  }
   /// All values of an option that may come more than once.
   std::vector<std::string> texts(std::string_view name, std::string_view help) {
     help_.push_back({"--" + std::string(name) + " TEXT", std::string(help) + " (may be repeated)"});
@@ -57,11 +62,30 @@ class arguments {
     return parsed;
   }
 
+  /// One of a few words.
+  std::string choice(std::string_view name, const std::vector<std::string>& words, const std::string& fallback,
+                     std::string_view help) {
+    std::string listed;
+    for (const std::string& word : words) listed += (listed.empty() ? "" : ", ") + word;
+    help_.push_back({"--" + std::string(name) + " WORD", std::string(help) + ": " + listed + " (default " + fallback + ")"});
+    const std::string value = take(name).value_or(fallback);
+    for (const std::string& word : words)
+      if (word == value) return value;
+    gyre::fail(program_, ": --", name, " is one of ", listed, ", not '", value, "'");
+  }
+  /// A line between options in the help.
+  void heading(std::string_view text) { help_.push_back({"", std::string(text)}); }
+
   /// False if only the help was asked for, which it then has printed.
   bool ready() {
     if (flag("help", "this text")) {
       std::cout << purpose_ << "\n\n" << program_ << " [options]\n";
-      for (const auto& [option, help] : help_) std::cout << "  " << std::left << std::setw(28) << option << ' ' << help << '\n';
+      for (const auto& [option, help] : help_) {
+        if (option.empty())
+          std::cout << '\n' << help << '\n';
+        else
+          std::cout << "  " << std::left << std::setw(28) << option << ' ' << help << '\n';
+      }
       return false;
     }
     gyre::require(given_.empty(), program_, ": unknown option or value '", given_.empty() ? "" : given_.front(), "'; see ",

@@ -1,0 +1,43 @@
+// A model in training behind an interface, so that the loop around it is compiled once and not for every model.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include <gyre/train/checkpoint.hpp>
+#include <gyre/train/evaluate.hpp>
+#include <gyre/train/trainer.hpp>
+
+namespace examples {
+
+/// What a training loop needs of a network and its trainer; see gyre::trainer for the meaning.
+class training {
+ public:
+  virtual ~training() = default;
+  training() = default;
+  training(const training&) = delete;
+  training& operator=(const training&) = delete;
+
+  virtual gyre::depth_draw next_depth() const = 0;
+  virtual void accumulate(const gyre::batch& rows) = 0;
+  virtual gyre::step_report update() = 0;
+  virtual std::uint64_t steps() const = 0;
+  virtual std::uint64_t tokens_seen() const = 0;
+  virtual const gyre::trainer_options& options() const = 0;
+
+  virtual std::vector<gyre::evaluation> evaluate(std::span<const gyre::batch> rows, std::span<const int> depths) const = 0;
+  virtual std::filesystem::path save(const std::filesystem::path& run, const gyre::json& data) const = 0;
+  virtual gyre::resumed load(const std::filesystem::path& checkpoint) = 0;
+
+  virtual int vocabulary() const = 0;
+  virtual gyre::index parameters() const = 0;
+  /// FLOPs of a micro-batch of this size with these steps, backward included.
+  virtual double flops(gyre::index rows, gyre::index length, gyre::depth_draw draw) const = 0;
+  /// Bytes that steps over micro-batches of this size take beside weights, gradients and moments; they are taken now.
+  virtual std::size_t plan(gyre::index rows, gyre::index length) = 0;
+};
+
+}  // namespace examples
