@@ -8,15 +8,10 @@
 #include "arguments.hpp"
 #include "hops.hpp"
 #include "report.hpp"
+#include "session_text.hpp"
 #include "terminal.hpp"
 
 namespace examples {
-
-inline std::string fixed_digits(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
 
 inline int demo_hops(arguments& args) {
   const auto seed = args.number<std::uint64_t>("seed", 0, "seed of weights, depths and permutations");
@@ -44,8 +39,8 @@ inline int demo_hops(arguments& args) {
       log.push_back(training.step());
       const double done = static_cast<double>(log.size()) / hops_steps, seconds = watch.seconds();
       bar.show(done, "step " + std::to_string(log.size()) + "/" + std::to_string(hops_steps) + "  loss " +
-                         fixed_digits(log.back().loss, 4) + "  r " + std::to_string(log.back().depth.total()) + "  " +
-                         fixed_digits(static_cast<double>(log.size() * hops_rows * gyre::hops_task::length) / seconds, 0) +
+                         fixed_text(log.back().loss, 4) + "  r " + std::to_string(log.back().depth.total()) + "  " +
+                         fixed_text(static_cast<double>(log.size() * hops_rows * gyre::hops_task::length) / seconds, 0) +
                          " tokens/s  left " + clock_text(seconds / done - seconds));
     }
   }
@@ -62,12 +57,11 @@ inline int demo_hops(arguments& args) {
   for (int k = 1; k <= 32; ++k) {
     const double at = training.accuracy(k, k), below = k > 1 ? training.accuracy(k, k - 1) : 0,
                  above = training.accuracy(k, k + 1);
-    std::printf("%4d   %.4f      %s      %.4f\n", k, at, k > 1 ? fixed_digits(below, 4).c_str() : "     -", above);
+    std::printf("%4d   %.4f      %s      %.4f\n", k, at, k > 1 ? fixed_text(below, 4).c_str() : "     -", above);
     matched.x.push_back(k), matched.y.push_back(at);
     if (k > 1) fewer.x.push_back(k), fewer.y.push_back(below);
     more.x.push_back(k), more.y.push_back(above);
-    numbers.rows.push_back(
-        {std::to_string(k), fixed_digits(at, 4), k > 1 ? fixed_digits(below, 4) : "-", fixed_digits(above, 4)});
+    numbers.rows.push_back({std::to_string(k), fixed_text(at, 4), k > 1 ? fixed_text(below, 4) : "-", fixed_text(above, 4)});
   }
   accuracy.lines = {matched, fewer, more};
 
@@ -92,15 +86,15 @@ inline int demo_hops(arguments& args) {
                           std::to_string(seed) + "."};
   page.sections.push_back({"What it can do",
                            "The answer to k hops appears after exactly k steps: depth is chosen when the model is used.",
-                           {key_figures{{{"worst accuracy, 1 to 24 hops", fixed_digits(worst_24, 4)},
-                                         {"worst accuracy, 1 to 32 hops", fixed_digits(worst_32, 4)},
+                           {key_figures{{{"worst accuracy, 1 to 24 hops", fixed_text(worst_24, 4)},
+                                         {"worst accuracy, 1 to 32 hops", fixed_text(worst_32, 4)},
                                          {"training", clock_text(trained)},
                                          {"parameters", std::to_string(hops_model::parameter_count)}}},
                             accuracy, by_steps}});
   page.sections.push_back({"Training", "", {loss, numbers}});
   const std::string path = out + "/report.html";
   write_report(page, path);
-  std::cout << "\nworst accuracy 1..24 hops " << fixed_digits(worst_24, 4) << ", 1..32 hops " << fixed_digits(worst_32, 4)
+  std::cout << "\nworst accuracy 1..24 hops " << fixed_text(worst_24, 4) << ", 1..32 hops " << fixed_text(worst_32, 4)
             << "; trained in " << clock_text(trained) << "\nreport: " << path << '\n';
   return 0;
 }

@@ -1,0 +1,22 @@
+// The demo: `demo` learns prose, `demo hops` learns to follow pointers. Both leave a report.html.
+#include <cstring>
+
+#include "support/demo_hops.hpp"
+#include "support/demo_prose.hpp"
+
+int main(int count, char** values) {
+  return examples::guarded([&] {
+    if (count > 1 && std::strcmp(values[1], "hops") == 0) {
+      examples::arguments args(
+          count - 1, values + 1,
+          "Pointer chasing: trains a model to follow 1 to 6 pointers, one hop a recurrence step, and asks it for 32.");
+      return examples::demo_hops(args);
+    }
+    examples::arguments args(
+        count, values,
+        "Trains two small recurrent-depth models on prose, one with a random number of steps and one with a single step,\n"
+        "compares them on held-out text at several depths, lets them speak, and writes report.html. `demo hops --help`\n"
+        "tells of the other demo.");
+    return examples::demo_prose(args);
+  });
+}

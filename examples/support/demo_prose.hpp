@@ -1,0 +1,96 @@
+// `demo`: a small Huginn learns English prose with a random number of steps, beside a twin that always runs one step.
+#pragma once
+
+#include <filesystem>
+#include <iostream>
+
+#include "arguments.hpp"
+#include "catalogue_training.hpp"
+#include "compressed.hpp"
+#include "prose_examination.hpp"
+#include "prose_report.hpp"
+#include "session.hpp"
+#include "time_budget.hpp"
+
+namespace examples {
+
+inline constexpr double demo_learning_rate = 2e-3;
+
+/// Trains one of the two models, or goes on with it, within `minutes`; returns nothing if it was stopped.
+inline bool train_prose(prose_run& run, text_data& data, const gyre::cpu& device, double minutes, gyre::seed seed,
+                        const std::filesystem::path& folder) {
+  const auto made = [&](std::uint64_t total) {
+    return std::make_unique<prose_run::training_type>(
+        device, gyre::adamw{.lr = demo_learning_rate, .decay = 0.05}, run.depth,
+        any_schedule{gyre::warmup_constant_cooldown{.warm_up = 50, .cooldown_start = 0.5, .floor = 0.02}},
+        gyre::trainer_options{.seed = seed, .total_steps = total, .clip = 1});
+  };
+  session_options options;
+  options.folder = folder, options.name = run.name, options.resume_command = "./run demo";
+  options.validate_steps = 250, options.depths = {1, 2, 4, 8, 16, 32}, options.validation_tokens = 8192;
+  std::uint64_t total = 0;
+  if (const auto latest = gyre::latest_checkpoint(folder)) {
+    const gyre::json data_there = checkpoint_data(*latest);
+    const gyre::json_field kept(data_there, latest->string());
+    gyre::require(kept["settings"]["minutes"].real() == minutes && kept["settings"]["seed"].uint64() == seed.value,
+                  folder.string(), " holds a training with other settings; use --fresh to start anew, or another --out");
+    total = kept["settings"]["total"].uint64();
+    options.resume = true;
+  } else {
+    const auto scratch = made(1 << 20);
+    const time_budget budget = steps_within(60 * minutes, *scratch, data, 1, [&](std::uint64_t) { return run.depth; });
+    total = budget.steps;
+    std::cout << run.name << ": " << total << " steps fit into " << clock_text(60 * minutes) << '\n';
+  }
+  options.settings.set("minutes", minutes), options.settings.set("seed", seed.value), options.settings.set("total", total);
+  run.model = made(total);
+  run.result = run_session(*run.model, data, std::move(options));
+  return !run.result.stopped;
+}
+
+inline int demo_prose(arguments& args) {
+  auto texts = args.texts("text", "text file to learn from; `./run demo` gives six English novels");
+  const std::string out = args.text("out", "build/demo/prose", "folder of checkpoints and report");
+  const double minutes = args.number("minutes", 4.0, "training time of each of the two models");
+  const auto seed_number = args.number<std::uint64_t>("seed", 0, "seed of everything random");
+  const int threads = args.number("threads", 0, "threads; 0: all cores");
+  const bool fresh = args.flag("fresh", "removes an earlier training in --out and starts anew; without it, it goes on");
+  const std::string prompt = args.text("prompt", "Emma could not ", "what the models speak after");
+  if (!args.ready()) return 0;
+  gyre::require(!texts.empty(), "demo: give a text file with --text");
+  const gyre::cpu device = threads > 0 ? gyre::cpu(threads) : gyre::cpu{};
+  const std::filesystem::path folder = out;
+  std::filesystem::create_directories(folder);
+
+  prose_demo demo;
+  demo.recurrent.name = "random r", demo.recurrent.depth = any_depth{gyre::lognormal_poisson{.mean = 8, .backprop = 4}};
+  demo.single.name = "fixed r=1", demo.single.depth = any_depth{gyre::fixed_depth{1}};
+  text_data::options reading;
+  reading.rows = 8, reading.length = prose_dims.context, reading.hold_out = 200000, reading.seed = gyre::seed{seed_number};
+
+  std::cout << "Two models of " << prose_model::parameter_count << " parameters, (1, 2, 1) layers of width " << prose_dims.width
+            << ", " << clock_text(60 * minutes) << " of training each on " << device.threads() << " threads.\n";
+  const interrupt_guard guard;
+  for (prose_run* run : {&demo.recurrent, &demo.single}) {
+    const std::filesystem::path own = folder / (run == &demo.recurrent ? "random-r" : "fixed-r1");
+    if (fresh) std::filesystem::remove_all(own);
+    text_data data(texts, reading);
+    demo.train_bytes = data.train_bytes(), demo.held_bytes = data.held_bytes();
+    if (!train_prose(*run, data, device, minutes, gyre::seed{seed_number}, own)) return 130;
+    if (run == &demo.recurrent) demo.exits = exits_on(run->model->net(), data.held_out(8, 0), demo.exit_rule, 24);
+    for (int r : {1, 16}) run->spoken.push_back({r, speak(run->model->net(), prompt, r, gyre::seed{seed_number})});
+  }
+  demo.prompt = prompt;
+
+  std::string all;
+  for (const std::string& path : texts) all += gyre::read_file(path);
+  demo.xz = xz_on(all, demo.held_bytes, folder);
+
+  print_prose(demo);
+  const std::string path = (folder / "report.html").string();
+  write_report(prose_report(demo), path);
+  std::cout << "\nreport: " << path << '\n';
+  return 0;
+}
+
+}  // namespace examples
