@@ -12,7 +12,8 @@ struct prose_block : gyre::sandwich_block<gyre::sequence_attention<prose_dims>, 
 struct prose_model : gyre::model<prose_dims, gyre::prelude<prose_block>, gyre::recurrent<gyre::stack<2, prose_block>>,
                                  gyre::coda<prose_block>> {};
 
-// The hops task: no prelude, one block in the core, one in the coda, zero initial state.
+// The hops task: no prelude, one block in the core, one in the coda, zero initial state. The head is a matrix of its own: with a tied
+// one two seeds of five settled at 0.88 and 0.95 of right answers, with an untied one none did.
 inline constexpr gyre::dims hops_dims{.vocab = gyre::hops_task::vocabulary,
                                       .width = 64,
                                       .heads = 4,
@@ -21,7 +22,7 @@ inline constexpr gyre::dims hops_dims{.vocab = gyre::hops_task::vocabulary,
                                       .mean_steps = 4};
 struct hops_block : gyre::sandwich_block<gyre::sequence_attention<hops_dims>, gyre::gated_mlp<hops_dims>> {};
 struct hops_model : gyre::model<hops_dims, gyre::recurrent<hops_block, gyre::inject::concat, gyre::initial_state::zero>,
-                                gyre::coda<hops_block>> {};
+                                gyre::coda<hops_block>, gyre::options<gyre::model_options{.tied_head = false}>> {};
 
 // The first failed run in small: norms without weights, no embedding scale, an adapter that adds.
 struct collapse_block
