@@ -12,7 +12,7 @@
 using gyre::index;
 using gyre::thread_pool;
 
-TEST_CASE("every task runs exactly once, whatever the number of threads") {
+TEST_CASE("every task runs exactly once, whatever the number of threads", "[threads]") {
   for (int threads : {1, 2, 3, 5}) {
     thread_pool pool(threads);
     REQUIRE(pool.threads() == threads);
@@ -29,7 +29,7 @@ TEST_CASE("every task runs exactly once, whatever the number of threads") {
   }
 }
 
-TEST_CASE("10^5 runs in a row lose nothing and see each other's results") {
+TEST_CASE("10^5 runs in a row lose nothing and see each other's results", "[threads]") {
   for (int threads : {2, 3}) {
     thread_pool pool(threads);
     std::vector<long> plain(17, 0);  // not atomic: each run must happen before the next
@@ -40,7 +40,7 @@ TEST_CASE("10^5 runs in a row lose nothing and see each other's results") {
   }
 }
 
-TEST_CASE("a worker that is held up does not hold up the others' tasks") {
+TEST_CASE("a worker that is held up does not hold up the others' tasks", "[threads]") {
   thread_pool pool(2);
   std::atomic<int> others{0};
   pool.run(64, [&](index task, int) {
@@ -62,7 +62,7 @@ TEST_CASE("a worker that is held up does not hold up the others' tasks") {
   REQUIRE(others.load() == 63);
 }
 
-TEST_CASE("runs work after the workers went to sleep") {
+TEST_CASE("runs work after the workers went to sleep", "[threads]") {
   thread_pool pool(3);
   for (int round = 0; round < 5; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -72,7 +72,7 @@ TEST_CASE("runs work after the workers went to sleep") {
   }
 }
 
-TEST_CASE("a caller that waits long is woken") {
+TEST_CASE("a caller that waits long is woken", "[threads]") {
   thread_pool pool(2);
   std::atomic<int> count{0};
   std::atomic<bool> taken{false};
@@ -88,7 +88,7 @@ TEST_CASE("a caller that waits long is woken") {
   REQUIRE(count.load() == 2);
 }
 
-TEST_CASE("the exception of the lowest throwing task reaches the caller and the pool stays usable") {
+TEST_CASE("the exception of the lowest throwing task reaches the caller and the pool stays usable", "[threads]") {
   for (int threads : {1, 2, 3}) {
     thread_pool pool(threads);
     for (int round = 0; round < 200; ++round) {
@@ -112,7 +112,7 @@ TEST_CASE("the exception of the lowest throwing task reaches the caller and the 
   }
 }
 
-TEST_CASE("a nested run is done inline by the same worker") {
+TEST_CASE("a nested run is done inline by the same worker", "[threads]") {
   for (int threads : {1, 2, 3}) {
     thread_pool pool(threads);
     std::atomic<int> count{0}, elsewhere{0};
@@ -127,7 +127,7 @@ TEST_CASE("a nested run is done inline by the same worker") {
   }
 }
 
-TEST_CASE("user threads may share a pool") {
+TEST_CASE("user threads may share a pool", "[threads]") {
   thread_pool pool(2);
   std::vector<long> sums(3, 0);
   std::vector<std::thread> users;
@@ -147,7 +147,7 @@ TEST_CASE("user threads may share a pool") {
   for (long s : sums) REQUIRE(s == 500L * 64 * 28);
 }
 
-TEST_CASE("scratch is aligned, kept, and one task's alone") {
+TEST_CASE("scratch is aligned, kept, and one task's alone", "[threads]") {
   thread_pool pool(2);
   std::vector<const void*> first(2), second(2);
   pool.run(64, 4096 * sizeof(double),
@@ -180,7 +180,7 @@ TEST_CASE("scratch is aligned, kept, and one task's alone") {
   for (int i = 0; i < 64; ++i) REQUIRE(shared[i] == static_cast<float>(i));
 }
 
-TEST_CASE("a pool without threads is refused") {
+TEST_CASE("a pool without threads is refused", "[threads]") {
   REQUIRE_THROWS_AS(thread_pool(0), gyre::error);
   REQUIRE_THROWS_AS(thread_pool(-3), gyre::error);
   REQUIRE(thread_pool::default_threads() >= 1);

@@ -208,7 +208,7 @@ TEMPLATE_TEST_CASE("a row alone has the bits it has among 2048 rows", "", float,
   }
 }
 
-TEMPLATE_TEST_CASE("bits do not depend on the number of threads", "", float, double) {
+TEMPLATE_TEST_CASE("bits do not depend on the number of threads", "[threads]", float, double) {
   for (const auto& [n, out, in] : {sizes{300, 257, 129}, {1, 1024, 256}, {16, 130, 801}, {900, 40, 300}}) {
     const matrix<TestType> x(n, in, 1), w(out, in, 2), dy(n, out, 4), y0(n, out, 3), dx0(n, in, 5), dw0(out, in, 6);
     matrix<TestType> y1 = y0, dx1 = dx0, dw1 = dw0;

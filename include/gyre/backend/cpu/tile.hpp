@@ -27,6 +27,13 @@ enum class tile_source {
   transposed,  // consecutive rows are adjacent, k a stride apart
 };
 
+// Under the address sanitizer, which checks every load, the unrolled loop takes half a minute to compile.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool tile_unrolled = false;
+#else
+inline constexpr bool tile_unrolled = true;
+#endif
+
 enum class cache_use { write, read_soon, read_later };
 
 /// Asks for the cache lines at `from`, sizeof...(Line) of them.
@@ -89,7 +96,7 @@ struct tile_work {
 /// multiply-adds in the order of k, begun by what C held: its bits do not depend on H, P or on how the inner dimension is cut
 /// into calls.
 template <class T, int H, int P, tile_source Source>
-void tile(const tile_work<T>& work) {
+GYRE_KERNEL void tile(const tile_work<T>& work) {
   constexpr std::size_t across = std::size_t{tile_shape<T>::vectors} * P;
   constexpr auto rows = std::make_index_sequence<std::size_t{H}>();
   constexpr auto columns = std::make_index_sequence<across>();
@@ -105,7 +112,7 @@ void tile(const tile_work<T>& work) {
     tile_clear(sums, all);
   const T *a = a_first, *b = b_first, *c_fetch = soon, *b_fetch = ahead;
   index k = 0;
-  for (; k + 4 <= depth; k += 4) {
+  for (; tile_unrolled && k + 4 <= depth; k += 4) {
     if constexpr (H == tile_shape<T>::rows) {
       // Little by little: all at once they would occupy every slot for pending cache lines.
       cache_fetch<cache_use::write>(c_fetch, lines);
