@@ -16,7 +16,7 @@ namespace examples {
 
 inline constexpr double demo_learning_rate = 2e-3;
 
-/// Trains one of the two models, or goes on with it, within `minutes`; returns nothing if it was stopped.
+/// Trains one of the two models, or goes on with it, within `minutes`; false if it was stopped.
 inline bool train_prose(prose_run& run, text_data& data, const gyre::cpu& device, double minutes, gyre::seed seed,
                         const std::filesystem::path& folder) {
   const auto made = [&](std::uint64_t total) {
@@ -28,6 +28,7 @@ inline bool train_prose(prose_run& run, text_data& data, const gyre::cpu& device
   session_options options;
   options.folder = folder, options.name = run.name, options.resume_command = "./run demo";
   options.validate_steps = 250, options.depths = {1, 2, 4, 8, 16, 32}, options.validation_tokens = 8192;
+  if (run.depth.most_depth() == 1) options.watch_steps = 0;  // it cannot use more steps, and need not be warned of it
   std::uint64_t total = 0;
   if (const auto latest = gyre::latest_checkpoint(folder)) {
     const gyre::json data_there = checkpoint_data(*latest);
