@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <gyre/backend/cpu/product.hpp>
-#include <gyre/backend/cpu/small_product.hpp>
 
 namespace gyre {
 namespace {
@@ -49,20 +48,19 @@ struct matrix {
   }
 };
 
-/// Compares C with c0 + alpha sum_k a(i, k) b(k, j), summed in long double. A chain of d multiply-adds begun by c0, each of at
-/// most two roundings of which one falls on the product, differs by at most gamma(d + 1) (|c0| + |alpha| sum |a| |b|); the
-/// multiplication by alpha adds one rounding.
+/// Compares C with c0 + sum_k a(i, k) b(k, j), summed in long double. A chain of d multiply-adds begun by c0, each of at most two
+/// roundings of which one falls on the product, differs by at most gamma(d + 1) (|c0| + sum |a| |b|).
 template <class T, class A, class B>
-void check(const matrix<T>& c, const matrix<T>& c0, bool accumulate, index depth, T alpha, A a, B b) {
+void check(const matrix<T>& c, const matrix<T>& c0, bool accumulate, index depth, A a, B b) {
   const long double unit = std::numeric_limits<T>::epsilon() / 2;
-  const long double n = static_cast<long double>(depth + 2), gamma = n * unit / (1 - n * unit);
+  const long double n = static_cast<long double>(depth + 1), gamma = n * unit / (1 - n * unit);
   double worst = 0;
   index wi = 0, wj = 0;
   for (index i = 0; i < c.rows; ++i)
     for (index j = 0; j < c.cols; ++j) {
       long double sum = accumulate ? c0.at(i, j) : T(0), size = std::abs(sum);
       for (index k = 0; k < depth; ++k) {
-        const long double term = static_cast<long double>(alpha) * a(i, k) * b(k, j);
+        const long double term = static_cast<long double>(a(i, k)) * b(k, j);
         sum += term;
         size += std::abs(term);
       }
@@ -96,8 +94,7 @@ TEMPLATE_TEST_CASE("forward product: y (+)= x w^T", "", float, double) {
       packed.pack_transposed(pool, w.view());
       detail::multiply(pool, y.view(), x.view(), packed, accumulate);
       check(
-          y, y0, accumulate, in, TestType(1), [&](index i, index k) { return x.at(i, k); },
-          [&](index k, index j) { return w.at(j, k); });
+          y, y0, accumulate, in, [&](index i, index k) { return x.at(i, k); }, [&](index k, index j) { return w.at(j, k); });
     }
 }
 
@@ -112,7 +109,7 @@ TEMPLATE_TEST_CASE("input gradient: dx (+)= dy w", "", float, double) {
       packed.pack(pool, w.view());
       detail::multiply(pool, dx.view(), dy.view(), packed, accumulate);
       check(
-          dx, dx0, accumulate, out, TestType(1), [&](index i, index k) { return dy.at(i, k); },
+          dx, dx0, accumulate, out, [&](index i, index k) { return dy.at(i, k); },
           [&](index k, index j) { return w.at(k, j); });
     }
 }
@@ -125,62 +122,21 @@ TEMPLATE_TEST_CASE("weight gradient: dw += dy^T x", "", float, double) {
     matrix<TestType> dw = dw0;
     detail::multiply_transposed<TestType>(pool, dw.view(), dy.view(), x.view());
     check(
-        dw, dw0, true, n, TestType(1), [&](index o, index k) { return dy.at(k, o); },
-        [&](index k, index j) { return x.at(k, j); });
+        dw, dw0, true, n, [&](index o, index k) { return dy.at(k, o); }, [&](index k, index j) { return x.at(k, j); });
   }
 }
 
-TEMPLATE_TEST_CASE("products of factors packed on the way", "", float, double) {
-  thread_pool pool(2);
-  for (const auto& [n, out, in] : odd_sizes) {
-    const matrix<TestType> a(n, in, 1), b(in, out, 2), bt(out, in, 4);
-    const matrix<TestType> c0(n, out, 3);
-    matrix<TestType> c = c0, d = c0;
-    detail::multiply<TestType>(pool, c.view(), a.view(), b.view(), true);
-    check(
-        c, c0, true, in, TestType(1), [&](index i, index k) { return a.at(i, k); },
-        [&](index k, index j) { return b.at(k, j); });
-    detail::multiply_by_transposed<TestType>(pool, d.view(), a.view(), bt.view(), false);
-    check(
-        d, c0, false, in, TestType(1), [&](index i, index k) { return a.at(i, k); },
-        [&](index k, index j) { return bt.at(j, k); });
-  }
-}
-
-TEMPLATE_TEST_CASE("small products on one thread", "", float, double) {
-  for (const auto& [m, n, k] : odd_sizes)
-    for (bool accumulate : {false, true}) {
-      CAPTURE(m, n, k, accumulate);
-      const index scratch_size = detail::small_product_scratch<TestType>(m, n, k);
-      std::vector<TestType> scratch(static_cast<std::size_t>(scratch_size + 1), TestType(77));
-      const matrix<TestType> c0(m, n, 3);
-      const TestType alpha = TestType(0.375);
-      {
-        const matrix<TestType> a(m, k, 1), b(n, k, 2);
+TEMPLATE_TEST_CASE("product inside a task of a factor that lies as it is", "", float, double) {
+  constexpr index panel = packed_matrix<TestType>::panel;
+  for (index rows : {0, 1, 2, 3, 5, 8, 14, 33})
+    for (index depth : {0, 1, 4, 131})
+      for (index cols : {panel, 3 * panel, 5 * panel}) {
+        const matrix<TestType> a(rows, depth, 1), b(depth, cols, 2), c0(rows, cols, 3);
         matrix<TestType> c = c0;
-        detail::small_product_nt<TestType>(c.view(), a.view(), b.view(), alpha, accumulate, scratch.data());
+        detail::multiply_panels<TestType>(c.view(), a.view(), b.view().data, b.stride, panel, true);
         check(
-            c, c0, accumulate, k, alpha, [&](index i, index l) { return a.at(i, l); },
-            [&](index l, index j) { return b.at(j, l); });
+            c, c0, true, depth, [&](index i, index k) { return a.at(i, k); }, [&](index k, index j) { return b.at(k, j); });
       }
-      {
-        const matrix<TestType> a(m, k, 1), b(k, n, 2);
-        matrix<TestType> c = c0;
-        detail::small_product_nn<TestType>(c.view(), a.view(), b.view(), accumulate, scratch.data());
-        check(
-            c, c0, accumulate, k, TestType(1), [&](index i, index l) { return a.at(i, l); },
-            [&](index l, index j) { return b.at(l, j); });
-      }
-      {
-        const matrix<TestType> a(k, m, 1), b(k, n, 2);
-        matrix<TestType> c = c0;
-        detail::small_product_tn<TestType>(c.view(), a.view(), b.view(), accumulate, scratch.data());
-        check(
-            c, c0, accumulate, k, TestType(1), [&](index i, index l) { return a.at(l, i); },
-            [&](index l, index j) { return b.at(l, j); });
-      }
-      REQUIRE(scratch.back() == TestType(77));
-    }
 }
 
 TEMPLATE_TEST_CASE("a row alone has the bits it has among 2048 rows", "", float, double) {
@@ -255,8 +211,7 @@ TEMPLATE_TEST_CASE("a packed matrix may be a range of columns, live in the calle
   matrix<TestType> y = y0;
   detail::multiply(pool, y.view(), x.view(), lent, false);
   check(
-      y, y0, false, count, TestType(1), [&](index i, index k) { return x.at(i, k); },
-      [&](index k, index j) { return w.at(j, first + k); });
+      y, y0, false, count, [&](index i, index k) { return x.at(i, k); }, [&](index k, index j) { return w.at(j, first + k); });
 }
 
 TEST_CASE("products whose sizes do not meet are refused with the numbers") {

@@ -8,6 +8,7 @@
 #include <gyre/backend/cpu/aligned.hpp>
 #include <gyre/backend/cpu/pool.hpp>
 #include <gyre/backend/cpu/tile.hpp>
+#include <gyre/backend/cpu/transpose.hpp>
 #include <gyre/core/error.hpp>
 #include <gyre/core/types.hpp>
 
@@ -44,59 +45,23 @@ void pack_rows(T* to, index depth, matrix_view<const T> w, index begin, index en
   }
 }
 
-// Four or two rows of w become four or two steps of a panel: one 16-byte register each.
-#if defined(__GNUC__)
+/// Panel [k][tile_shape::cols] of w^T, for rows [first, ...) of w(cols, depth); rows that do not exist are 0.
 template <class T>
-struct short_vector {
-  static constexpr index width = 16 / static_cast<index>(sizeof(T));
-  using native __attribute__((vector_size(16))) = T;
-};
-
-/// to[k * to_row + j] = scale * from[j * from_row + k] for a square of short_vector::width.
-template <class T>
-GYRE_INLINE void transpose_square(T* to, index to_row, const T* from, index from_row, T scale) {
-  using vector = typename short_vector<T>::native;
-  const auto load = [&](index j) {
-    vector v;
-    std::memcpy(&v, from + j * from_row, sizeof v);
-    return v * scale;
-  };
-  const auto store = [&](index k, vector v) { std::memcpy(to + k * to_row, &v, sizeof v); };
-  const vector a = load(0), b = load(1);
-  if constexpr (sizeof(T) == 8) {
-    store(0, __builtin_shufflevector(a, b, 0, 2));
-    store(1, __builtin_shufflevector(a, b, 1, 3));
-  } else {
-    const vector c = load(2), d = load(3);
-    const vector ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-    const vector ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    store(0, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
-    store(1, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
-    store(2, __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5));
-    store(3, __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7));
+void pack_panel_transposed(T* to, matrix_view<const T> w, index first) {
+  using block = turned_block<T>;
+  constexpr index width = tile_shape<T>::cols;
+  static_assert(width % block::rows == 0);
+  const index here = (std::min)(width, w.rows - first);
+  for (index j = 0; j < width; j += block::rows, to += block::rows) {
+    index k = 0;
+    if (j + block::rows <= here) {
+      const T* rows[block::rows];
+      for (index i = 0; i < block::rows; ++i) rows[i] = w[first + j + i];
+      for (; k + block::per_lane <= w.cols; k += block::per_lane) block::run(rows, k, to + k * width, width);
+    }
+    for (; k < w.cols; ++k)
+      for (index i = 0; i < block::rows; ++i) to[k * width + i] = j + i < here ? w[first + j + i][k] : T(0);
   }
-}
-#else
-template <class T>
-struct short_vector {
-  static constexpr index width = 1;
-};
-template <class T>
-void transpose_square(T* to, index, const T* from, index, T scale) {
-  *to = scale * *from;
-}
-#endif
-
-/// Panel [k][width] of w^T, for rows [first, first + width) of w(cols, depth), each element multiplied by `scale`; rows that do
-/// not exist are 0.
-template <class T>
-void pack_panel_transposed(T* to, index width, matrix_view<const T> w, index first, T scale = T(1)) {
-  constexpr index square = short_vector<T>::width;
-  const index here = (std::min)(width, w.rows - first), whole = here / square * square, depth = w.cols / square * square;
-  for (index j = 0; j < whole; j += square)
-    for (index k = 0; k < depth; k += square) transpose_square(to + k * width + j, width, w[first + j] + k, w.stride, scale);
-  for (index k = 0; k < w.cols; ++k)
-    for (index j = k < depth ? whole : 0; j < width; ++j) to[k * width + j] = j < here ? scale * w[first + j][k] : T(0);
 }
 
 }  // namespace detail
@@ -133,7 +98,7 @@ class packed_matrix {
   /// B = b, b(depth, cols) anywhere in memory.
   void pack(matrix_view<const T> b) { pack_panels(b, 0, panels()); }
   /// B = w^T, w(cols, depth): for y = x w^T with weights stored (out, in).
-  void pack_transposed(matrix_view<const T> w, T scale = T(1)) { pack_panels_transposed(w, scale, 0, panels()); }
+  void pack_transposed(matrix_view<const T> w) { pack_panels_transposed(w, 0, panels()); }
 
   void pack(thread_pool& pool, matrix_view<const T> b) {
     const index step = panels_per_task();
@@ -143,7 +108,7 @@ class packed_matrix {
   void pack_transposed(thread_pool& pool, matrix_view<const T> w) {
     const index step = panels_per_task();
     pool.run(detail::divide_up(panels(), step),
-             [&](index task, int) { pack_panels_transposed(w, T(1), task * step, (std::min)(panels(), (task + 1) * step)); });
+             [&](index task, int) { pack_panels_transposed(w, task * step, (std::min)(panels(), (task + 1) * step)); });
   }
 
  private:
@@ -161,9 +126,9 @@ class packed_matrix {
     match(b.rows, b.cols);
     for (index p = from; p < to; ++p) detail::pack_panel<panel>((*this)[p], b, p * panel);
   }
-  void pack_panels_transposed(matrix_view<const T> w, T scale, index from, index to) {
+  void pack_panels_transposed(matrix_view<const T> w, index from, index to) {
     match(w.cols, w.rows);
-    for (index p = from; p < to; ++p) detail::pack_panel_transposed((*this)[p], panel, w, p * panel, scale);
+    for (index p = from; p < to; ++p) detail::pack_panel_transposed((*this)[p], w, p * panel);
   }
 
   T* data_ = nullptr;

@@ -158,27 +158,6 @@ void multiply_transposed(thread_pool& pool, matrix_view<T> dw, matrix_view<const
     }
 }
 
-/// C(n, cols) (+)= A(n, depth) B(depth, cols), B packed on the way: for factors that are used once.
-template <class T>
-void multiply(thread_pool& pool, matrix_view<T> c, matrix_view<const T> a, matrix_view<const T> b, bool accumulate) {
-  check_product("multiply", c, a.rows, a.cols, b.rows, b.cols);
-  thread_pool::exclusive turn(pool);
-  packed_matrix<T> packed(turn.scratch<T>(packed_matrix<T>::size(b.rows, b.cols)), b.rows, b.cols);
-  packed.pack(pool, b);
-  multiply(pool, c, a, packed, accumulate);
-}
-
-/// C(n, cols) (+)= A(n, depth) B(cols, depth)^T, B packed on the way.
-template <class T>
-void multiply_by_transposed(thread_pool& pool, matrix_view<T> c, matrix_view<const T> a, matrix_view<const T> b,
-                            bool accumulate) {
-  check_product("multiply_by_transposed", c, a.rows, a.cols, b.cols, b.rows);
-  thread_pool::exclusive turn(pool);
-  packed_matrix<T> packed(turn.scratch<T>(packed_matrix<T>::size(b.cols, b.rows)), b.cols, b.rows);
-  packed.pack_transposed(pool, b);
-  multiply(pool, c, a, packed, accumulate);
-}
-
 }  // namespace detail
 
 GYRE_END
