@@ -1,0 +1,120 @@
+// Trains a model of the catalogue on text files or on a built-in task: train --help.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "support/arguments.hpp"
+#include "support/catalogue_training.hpp"
+#include "support/session.hpp"
+#include "support/settings.hpp"
+#include "support/time_budget.hpp"
+
+namespace {
+
+using namespace examples;
+
+constexpr const char* purpose = R"(Trains a language model of recurrent depth on text, or on a built-in task.
+
+  train --text novel.txt --out runs/novel --minutes 4     four minutes with the main recipe
+  train --out runs/novel --resume                         goes on where it was stopped, bit for bit
+  train --task hops --out runs/hops                       pointer chasing
+  train --recipe collapse --text novel.txt --out runs/c   a training that fails, and is told so
+
+The folder --out holds the two latest checkpoints and log.jsonl, a line of JSON for every step, validation and warning.
+Ctrl-C saves and ends; a second one ends at once. Recipes only set other defaults: any option given wins.)";
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const std::string_view name : models::names()) names.emplace_back(name);
+  return names;
+}
+
+/// A checkpoint's own settings when a training goes on, else those of the recipe.
+settings starting_point(const std::string& recipe_name, const std::string& task, const std::filesystem::path& folder,
+                        bool resume) {
+  if (!resume) return recipe(recipe_name == "main" && task == "hops" ? "hops" : recipe_name);
+  gyre::require(!folder.empty(), "train: --resume wants --out, the folder of the training");
+  const auto latest = gyre::latest_checkpoint(folder);
+  if (!latest) gyre::fail("train: ", folder.string(), " holds no checkpoint to resume from; start without --resume");
+  const gyre::json data = checkpoint_data(*latest);
+  return settings_of(gyre::json_field(data, (*latest / "state.json").string() + ": data")["settings"]);
+}
+
+void check(const settings& s) {
+  gyre::require(s.task.empty() || s.texts.empty(), "train: --text and --task exclude each other");
+  gyre::require(!s.task.empty() || !s.texts.empty(), "train: nothing to train on; give --text FILE or --task hops");
+  gyre::require((s.model == "huginn-hops") == (s.task == "hops"), "train: --model ", s.model, " does not fit to ",
+                s.task.empty() ? "--text" : "--task " + s.task);
+  gyre::require(s.micro_batches >= 1, "train: --micro-batches is ", s.micro_batches, "; at least 1 is needed");
+  gyre::require(s.task.empty() || s.depth != "lognormal" || s.backprop >= 0, "train: --backprop is ", s.backprop);
+}
+
+/// Fixes the number of steps: as given, or as many as fit into the time.
+std::uint64_t total_steps(const settings& s, const gyre::cpu& device, training_data& data) {
+  if (s.steps > 0) return s.steps;
+  gyre::require(s.minutes > 0, "train: --steps is 0 and --minutes is ", s.minutes, "; one of them must be positive");
+  const auto scratch = make_training(s, device, std::uint64_t{1} << 40);
+  const auto rule_of = [&](std::uint64_t total) { return make_depth(s, total); };
+  const time_budget fits = steps_within(60 * s.minutes, *scratch, data, s.micro_batches, rule_of);
+  std::cerr << "measured " << thousands(static_cast<std::uint64_t>(fits.tokens_per_second)) << " tokens/s; "
+            << thousands(fits.steps) << " steps fit into " << s.minutes << " minutes\n";
+  return fits.steps;
+}
+
+int train(int count, char** values) {
+  arguments given(count, values, purpose);
+  given.heading("The run:");
+  const std::filesystem::path out = given.text("out", "", "folder for checkpoints and log.jsonl; without it nothing is kept");
+  const bool resume = given.flag("resume", "go on from the latest checkpoint in --out, with its settings");
+  const std::string recipe_name =
+      given.choice("recipe", {"main", "collapse", "ignored-state"}, "main",
+                   "settings to start from; the last two fail as the first trainings of Huginn did");
+  const int threads = given.number("threads", gyre::thread_pool::default_threads(), "threads; they do not change the result");
+  session_options options;
+  options.folder = out, options.resume = resume;
+  options.save_seconds = given.number("save-seconds", options.save_seconds, "seconds between checkpoints");
+  options.save_steps = given.number("save-steps", options.save_steps, "steps between checkpoints; 0: by time alone");
+  options.validate_steps = given.number("validate-steps", std::uint64_t{250}, "steps between validations; 0: only at the end");
+  options.validation_tokens = given.number("validation-tokens", options.validation_tokens, "tokens of those validations");
+  options.last_tokens = given.number("last-tokens", gyre::index{32768}, "tokens of the last validation; 0: all held out");
+  options.watch_steps = given.number("watch-steps", options.watch_steps, "steps between looks at r = 1 and 8; 0: never");
+  options.watch_tokens = given.number("watch-tokens", options.watch_tokens, "tokens of such a look");
+
+  // The task decides which recipe gives the defaults, so it is looked for before the other settings.
+  bool hops = false;
+  for (int i = 1; i < count; ++i)
+    hops = hops || std::string_view(values[i]) == "--task=hops" ||
+           (std::string_view(values[i]) == "--task" && i + 1 < count && std::string_view(values[i + 1]) == "hops");
+  const settings start = starting_point(recipe_name, hops ? "hops" : "", out, resume);
+  settings s = start;
+  s.steps = resume ? s.steps : 0, s.minutes = 0;
+  s = read_settings(given, s, model_names());
+  if (!given.ready()) return 0;
+  gyre::require(!resume || s.minutes == 0, "train: this training has ", s.steps,
+                " steps, which --minutes cannot change; give --steps to change them");
+  gyre::require(s.steps == 0 || s.minutes == 0, "train: --steps and --minutes exclude each other");
+  if (s.steps == 0 && s.minutes == 0) s.steps = start.steps, s.minutes = start.minutes;
+  check(s);
+
+  const interrupt_guard guard;
+  const gyre::cpu device(threads);
+  const auto data = make_data(s);
+  s.steps = total_steps(s, device, *data), s.minutes = 0;
+  const auto model = make_training(s, device, s.steps);
+  const std::size_t memory = model->plan(data->rows(), data->length());
+  std::cerr << s.model << ", " << thousands(static_cast<std::uint64_t>(model->parameters())) << " parameters, " << threads
+            << (threads == 1 ? " thread, " : " threads, ") << memory / 1000000 << " MB for passes\n";
+  options.micro_batches = s.micro_batches;
+  options.settings = to_json(s);
+  if (!out.empty()) options.resume_command = "train --out " + out.string() + " --resume";
+  const session_result result = run_session(*model, *data, options);
+  if (!result.stopped && !result.checkpoint.empty()) std::cerr << "saved in " << result.checkpoint.string() << '\n';
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  return examples::guarded([&] { return train(count, values); });
+}
