@@ -216,3 +216,22 @@ TEST_CASE("callbacks see each token once, may cancel, throw and start", "[genera
   CHECK_FALSE(generator.advance());
   CHECK(generator.take(running).tokens.size() == 1);
 }
+
+TEST_CASE("observers of states may cancel and start requests in the middle of a round", "[generator]") {
+  const auto net = make_net<ConcatGrouped, gyre::fp32>(2);
+  const auto prompt = random_tokens(4, 23, 0);
+  const auto expected = alone(net, request_of(prompt, 3, 10));
+  gyre::generator generator(net);
+  std::uint64_t watched = 0, started = 0;
+  const auto other = generator.start(request_of(prompt, 3, 10));
+  watched = generator.start(request_of(prompt, 3, 10), [&](const gyre::token_state<float>& s) {
+    if (s.position != 6 || s.step != 2) return;
+    generator.cancel(watched);
+    started = generator.start(request_of(prompt, 3, 10));
+  });
+  generator.run();
+  CHECK(generator.result(watched).reason == finish::cancelled);
+  CHECK(generator.take(watched).tokens == std::vector(expected.tokens.begin(), expected.tokens.begin() + 3));
+  check_same(generator.take(other), expected);
+  check_same(generator.take(started), expected);
+}

@@ -123,7 +123,7 @@ class round_walk {
         prepared = to;
       }
       rows_.compact();
-      now = 1 - now;
+      now = 1 - now;  // undoes the loop's turn
     }
     if (finished_count == 0) return view{turns[now].data, e.count};
     c.device.gather(matrix_view<const T>(finished.view()), rows_.order(), turns[0].view());
@@ -192,8 +192,14 @@ class decoder {
   round_result<scalar> run_together(std::span<const share> shares, std::span<const token> targets) {
     batch_.begin(shares);
     const extent need{batch_.tokens(), static_cast<index>(batch_.wanted().size()), batch_.most_steps(), !targets.empty()};
-    if (!largest_.covers(need)) largest_ = largest_.with(need), plan_ = plan(largest_);
-    memory_.prepare(plan_);
+    if (largest_.covers(need)) {
+      memory_.prepare(plan_);
+    } else {
+      const extent larger = largest_.with(need);
+      const pass_plan planned = plan(larger);
+      memory_.prepare(planned);  // where memory is short, smaller rounds go on
+      largest_ = larger, plan_ = planned;
+    }
     B device = net_.device();
     context<B, P> c{device, memory_.tape(), memory_.scratch(), memory_.records(), batch_.layout(), net_.tables()};
     c.lanes = batch_.lanes();

@@ -85,6 +85,7 @@ class generator {
     require(!inside_, "generator: take() was called from a callback of advance()");
     require(!s.running(), "generator: request ", which, " is still running; advance() or cancel() it before take()");
     generation result = std::move(s.result);
+    reclaim(s);
     std::erase_if(sequences_, [&](const auto& other) { return other.get() == &s; });
     return result;
   }
@@ -157,11 +158,19 @@ class generator {
     return cache;
   }
 
+  /// Not when a sequence ends: the round that is running may still write its cache.
+  void reclaim(sequence& s) {
+    if (s.cache != nullptr) spare_.push_back(std::move(s.cache));
+  }
+
   void compose() {
     shares_.clear(), owners_.clear();
     index room = options_.prompt_rows;
     for (const auto& s : sequences_) {
-      if (!s->running()) continue;
+      if (!s->running()) {
+        reclaim(*s);
+        continue;
+      }
       const bool prompt = s->prefilling();
       const index left = static_cast<index>((prompt ? s->prompt : s->tokens.size()) - s->fed);
       const index count = prompt ? (std::min)(left, room) : left;
@@ -191,9 +200,10 @@ class generator {
     for (std::size_t i = 0; i < shares_.size(); ++i) {
       if (!shares_[i].wants_logits) continue;
       sequence& s = *owners_[i];
+      const std::span<const scalar> logits(round.logits[row++], vocabulary);
+      if (!s.running()) continue;  // cancelled by an observer of its states
       const double uniform = sampling_uniform(s.request.of, s.request.key, s.tokens.size());
-      s.drawn = sample(std::span<const scalar>(round.logits[row++], vocabulary), std::span<const token>(s.tokens),
-                       s.request.choose, uniform, {probabilities_, order_});
+      s.drawn = sample(logits, std::span<const token>(s.tokens), s.request.choose, uniform, {probabilities_, order_});
       if (s.request.bytes && !s.stops_at(s.drawn.id)) s.drawn_bytes = s.request.bytes(s.drawn.id);
     }
   }
@@ -203,7 +213,7 @@ class generator {
       sequence& s = *owners_[i];
       rows += shares_[i].ids.size();
       s.fed += shares_[i].ids.size();
-      if (!shares_[i].wants_logits) continue;
+      if (!shares_[i].wants_logits || !s.running()) continue;
       if (s.stops_at(s.drawn.id)) {
         end(s, finish::stop_token);
         continue;
@@ -226,7 +236,6 @@ class generator {
     std::string_view held = s.text.finish();
     held.remove_suffix(utf8_incomplete_tail(held));
     s.result.text += held;
-    if (s.cache != nullptr) spare_.push_back(std::move(s.cache));
   }
   /// Callbacks see what they have not seen; they may start and cancel requests.
   void deliver() {
