@@ -45,7 +45,8 @@ def safetensors():
         "padded": container(one + "   ", 4),
         "white_space": container('{ "a"\t: \n{"dtype" :"F16","shape":[ 1 , 2 ],\r"data_offsets":[0, 4] } }', 4),
         "scalar": container('{"s":' + tensor("F64", (), 0, 8) + "}", 8),
-        "zero_size": container('{"a":' + tensor("F32", (0, 7), 0, 0) + ',"b":' + tensor() + ',"c":' + tensor("I8", (0,), 4, 4) + "}", 4),
+        "zero_size": container(
+            '{"a":' + tensor("F32", (0, 7), 0, 0) + ',"b":' + tensor() + ',"c":' + tensor("I8", (0,), 4, 4) + "}", 4),
         "unaligned": container('{"a":' + tensor("U8", (1,), 0, 1) + ',"b":' + tensor("F64", (1,), 1, 9) + "}", 9),
         "out_of_order": container('{"b":' + tensor("U8", (2,), 4, 6) + ',"a":' + tensor("F32", (1,), 0, 4) + "}", 6),
         "half_precision": container('{"h":' + tensor("F16", (3,), 0, 6) + ',"b":' + tensor("BF16", (2,), 6, 10) + "}", 10),
@@ -111,20 +112,24 @@ def json_seeds():
         "null": "null", "true": "true", "false": "false", "zero": "0", "minus_zero": "-0", "integer": "-12",
         "most": "9223372036854775807", "least": "-9223372036854775808", "unsigned": "18446744073709551615",
         "too_large": "18446744073709551616", "fraction": "0.1", "exponent": "1e5", "signed_exponent": "-2.5E-3",
-        "plus_exponent": "1e+308", "infinite": "1e309", "tiny": "1e-400", "digits": "1" * 50, "string": '"text"', "empty_string": '""',
+        "plus_exponent": "1e+308", "infinite": "1e309", "tiny": "1e-400", "digits": "1" * 50, "string": '"text"',
+        "empty_string": '""',
         "escapes": r'"\"\\\/\b\f\n\r\t"', "unicode_escape": r'"\u00e4\u20AC"', "pair": r'"\ud83d\ude00"',
         "null_byte": r'"\u0000"', "raw_unicode": '"\u00e4\u20ac\U0001f600"', "array": "[1,2,3]", "empty_array": "[ ]",
-        "object": '{"a":1,"b":[true,null]}', "empty_object": "{ }", "nested": "[[[[]]],{}]", "white_space": " \t\r\n[ 1 , 2 ]\n",
+        "object": '{"a":1,"b":[true,null]}', "empty_object": "{ }", "nested": "[[[[]]],{}]",
+        "white_space": " \t\r\n[ 1 , 2 ]\n",
         "deep": "[" * 16 + "]" * 16, "too_deep": "[" * 17, "many": "[" + "0," * 499 + "0]", "duplicate": '{"k":1,"\\u006b":2}',
         "long": '"' + "x" * 4096 + '"', "empty": "", "bad_null": "nul", "bad_true": "trux", "bad_false": "falsy", "nan": "NaN",
         "plus": "+1", "leading_zero": "01", "minus": "-", "bare_point": "1.", "bare_exponent": "1e", "open_array": "[1",
         "trailing_comma": "[1,]", "no_comma": "[1 2]", "wrong_bracket": "[1}", "no_colon": '{"a" 1}', "bare_key": "{a:1}",
-        "object_no_comma": '{"a":1 "b":2}', "trailing_text": "[] x", "comment": "[] // x", "open_string": '"a', "bad_escape": r'"\x"',
+        "object_no_comma": '{"a":1 "b":2}', "trailing_text": "[] x", "comment": "[] // x", "open_string": '"a',
+        "bad_escape": r'"\x"',
         "short_escape": r'"\u12"', "low_surrogate": r'"\udc00"', "high_surrogate": r'"\ud800"', "high_high": r'"\ud800\ud800"',
         "control": '"\x01"', "mark": "\ufeff1",
     }
     files = {name: text.encode() for name, text in texts.items()}
-    for name, raw in {"stray": b"\x80", "overlong_2": b"\xc0\x80", "overlong_3": b"\xe0\x80\x80", "overlong_4": b"\xf0\x80\x80\x80",
+    for name, raw in {"stray": b"\x80", "overlong_2": b"\xc0\x80", "overlong_3": b"\xe0\x80\x80",
+                      "overlong_4": b"\xf0\x80\x80\x80",
                       "surrogate": b"\xed\xa0\x80", "beyond": b"\xf4\x90\x80\x80", "cut": b"\xe2\x82"}.items():
         files["utf8_" + name] = b'"' + raw + b'"'
     return files

@@ -24,8 +24,8 @@ GYRE_BEGIN
 /// Tensors are then read one by one, from any number of threads, with no memory beyond the caller's.
 ///
 /// Every file that the official package writes is read. Refused although that package lets them pass: white space before the
-/// header's brace (the format wants '{' first), duplicate names and metadata keys, null bytes in either, unknown fields, a tensor
-/// given as an array instead of an object, `__metadata__` that is null, dimensions of 2^63 and more.
+/// header's brace (the format wants '{' first), duplicate names and metadata keys, null bytes in either, unknown fields, a
+/// tensor given as an array instead of an object, `__metadata__` that is null, dimensions of 2^63 and more.
 class safetensors_reader {
  public:
   /// `files` must outlive the reader.

@@ -48,8 +48,11 @@ inline constexpr std::string_view safetensors_metadata_key = "__metadata__";
 inline std::string shape_text(dtype type, std::span<const index> shape) {
   std::string out(name_of(type));
   out += " [";
-  for (std::size_t i = 0; i < shape.size() && i < 8; ++i) out += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  if (shape.size() > 8) out += ", ... " + std::to_string(shape.size()) + " dimensions";
+  for (std::size_t i = 0; i < shape.size() && i < 8; ++i) {
+    if (i > 0) out += ", ";
+    out += std::to_string(shape[i]);
+  }
+  if (shape.size() > 8) out.append(", ... ").append(std::to_string(shape.size())).append(" dimensions");
   return out + "]";
 }
 

@@ -87,8 +87,15 @@ inline std::string safetensors_head(std::span<const tensor_source> tensors, std:
     text += "{\"dtype\":\"";
     text += name_of(t.type);
     text += "\",\"shape\":[";
-    for (std::size_t d = 0; d < t.shape.size(); ++d) text += (d > 0 ? "," : "") + std::to_string(t.shape[d]);
-    text += "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(begin + bytes) + "]}";
+    for (std::size_t d = 0; d < t.shape.size(); ++d) {
+      if (d > 0) text += ',';
+      text += std::to_string(t.shape[d]);
+    }
+    text.append("],\"data_offsets\":[")
+        .append(std::to_string(begin))
+        .append(",")
+        .append(std::to_string(begin + bytes))
+        .append("]}");
     begin += bytes;
   }
   text += '}';
