@@ -67,7 +67,7 @@ inline int demo_prose(arguments& args) {
   demo.recurrent.name = "random r", demo.recurrent.depth = any_depth{gyre::lognormal_poisson{.mean = 8, .backprop = 4}};
   demo.single.name = "fixed r=1", demo.single.depth = any_depth{gyre::fixed_depth{1}};
   text_data::options reading;
-  reading.rows = 8, reading.length = prose_dims.context, reading.hold_out = 200000, reading.seed = gyre::seed{seed_number};
+  reading.rows = 4, reading.length = prose_dims.context, reading.hold_out = 200000, reading.seed = gyre::seed{seed_number};
 
   std::cout << "Two models of " << prose_model::parameter_count << " parameters, (1, 2, 1) layers of width " << prose_dims.width
             << ", " << clock_text(60 * minutes) << " of training each on " << device.threads() << " threads.\n";

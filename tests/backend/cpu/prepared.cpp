@@ -93,7 +93,7 @@ TEMPLATE_TEST_CASE("packed weights give the bits of weights as they lie, before 
         cpu b(2);
         model<T> m(untied);
         cpu::prepared<T> packed(b, m.flat.data(), m.entries, backward);
-        for (const std::uint64_t number : {1, 2}) {
+        for (const std::uint64_t number : {std::uint64_t{1}, std::uint64_t{2}}) {
           m.draw(number);
           packed.refresh(b);
           for (const matrix_view<const T> w : m.matrices()) {
