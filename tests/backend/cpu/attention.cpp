@@ -124,7 +124,7 @@ TEMPLATE_TEST_CASE("decoding token by token, prefill in pieces and training give
 
     for (const index piece : {1, 3, 8, 100, 270}) {
       CAPTURE(piece);
-      lane_memory<T> memory(length + 9, cursor, kv_width);
+      lane_memory<T> memory(length, cursor, kv_width);
       const cache_lane<T> lanes[] = {memory.lane};
       grid<T> read(length, h.heads * h.width);
       for (index past = 0; past < length; past += piece) {
@@ -175,7 +175,7 @@ TEMPLATE_TEST_CASE("cached attention in ragged batches leaves out past tokens th
       std::vector<lane_memory<T>> memories;
       std::vector<std::vector<std::int32_t>> steps_run;
       for (const index past : pasts) {
-        memories.emplace_back(past + count + 1, cursor, kv_width);
+        memories.emplace_back(past + count, cursor, kv_width);
         std::vector<std::int32_t> ran;
         for (index j = 0; j < past + count; ++j) ran.push_back(static_cast<std::int32_t>(1 + j * 7 % 9));
         steps_run.push_back(ran);

@@ -24,10 +24,8 @@ template <class T>
 struct gradient_tile {
   using tiles = attention_tile<T>;
   index query_row, queries, head, key_row, keys, kv_head;
-  bool diagonal;  // the tiles are at the same place: a query sees the keys up to
-                  // its own
-  bool first_query,
-      first_key;  // whether dq, and dk and dv, are assigned rather than added to
+  bool diagonal;                // the tiles are at the same place: a query sees the keys up to its own
+  bool first_query, first_key;  // whether dq, and dk and dv, are assigned rather than added to
 };
 
 template <class T>
@@ -35,23 +33,22 @@ struct gradient_buffers {
   using tiles = attention_tile<T>;
   T *q, *d_o;          // packed columns
   T *p, *ds;           // (keys, stride): weights and score gradients, transposed
-  T *lse, *dot, *end;  // of each column: log-sum-exp, sum of weight x weight
-                       // gradient, first key it does not see
+  T *lse, *dot, *end;  // of each column: log-sum-exp, sum of weight x weight gradient, first key it does not see
   T* panels;           // a right factor
 
   gradient_buffers(index width, scratch_pieces<T>& scratch)
-      : q(scratch.take(width * tiles::columns)),
-        d_o(scratch.take(width * tiles::columns)),
-        p(scratch.take(tiles::columns * tiles::stride)),
-        ds(scratch.take(tiles::columns * tiles::stride)),
-        lse(scratch.take(tiles::columns)),
-        dot(scratch.take(tiles::columns)),
-        end(scratch.take(tiles::columns)),
-        panels(scratch.take(tiles::columns * tiles::padded(width))) {}
+      : q(scratch.take(width * tiles::gradient_rows)),
+        d_o(scratch.take(width * tiles::gradient_rows)),
+        p(scratch.take(tiles::gradient_rows * tiles::gradient_stride)),
+        ds(scratch.take(tiles::gradient_rows * tiles::gradient_stride)),
+        lse(scratch.take(tiles::gradient_rows)),
+        dot(scratch.take(tiles::gradient_rows)),
+        end(scratch.take(tiles::gradient_rows)),
+        panels(scratch.take(tiles::gradient_rows * tiles::padded(width))) {}
 
-  /// x as the right factor of a product: in panels, attention_tile::columns rows apart.
+  /// x as the right factor of a product: in panels, attention_tile::gradient_rows rows apart.
   const T* pack(matrix_view<const T> x) {
-    pack_rows<int{tiles::panel}>(panels, tiles::columns, x, 0, x.rows);
+    pack_rows<int{tiles::panel}>(panels, tiles::gradient_rows, x, 0, x.rows);
     return panels;
   }
 };
@@ -60,7 +57,7 @@ struct gradient_buffers {
 /// for `seen` keys.
 template <class T>
 void score_gradients(T* s, T* dp, index seen, bool masked, simd<T> lse, simd<T> dot, simd<T> end, simd<T> scale) {
-  constexpr index stride = attention_tile<T>::stride;
+  constexpr index stride = attention_tile<T>::gradient_stride;
   const simd<T> shift = simd<T>::zero() - lse;
   for (index j = 0; j < seen; ++j) {
     simd<T> p = exp(fma(simd<T>::load(s + j * stride), scale, shift));
@@ -74,7 +71,7 @@ void score_gradients(T* s, T* dp, index seen, bool masked, simd<T> lse, simd<T> 
 template <class T>
 void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t, gradient_buffers<T>& buffer) {
   using tiles = attention_tile<T>;
-  constexpr index width = tiles::width, panel = tiles::panel, stride = tiles::stride;
+  constexpr index width = tiles::width, panel = tiles::panel, stride = tiles::gradient_stride;
   const index d = g.shape.width;
   const auto head = [&](auto x) { return x.slice(t.query_row, t.queries).columns(t.head * d, d); };
   const auto kv_head = [&](auto x) { return x.slice(t.key_row, t.keys).columns(t.kv_head * d, d); };
@@ -93,6 +90,9 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
 
   // Scores and weight gradients, (keys, queries). Keys that no column of a panel sees are 0.
   const index panels = round_up(t.queries, panel) / panel;
+  // Columns of the last strip that are in no panel: multiplied, though their results are dropped.
+  for (index j = 0; j < t.keys; ++j)
+    for (index x = panels * panel; x < round_up(t.queries, tiles::rows); ++x) buffer.ds[j * stride + x] = T(0);
   for (index p = 0; p < panels; ++p) {
     const index x = p * panel, seen = t.diagonal ? (std::min)(t.keys, x + panel) : t.keys;
     multiply_panels<T>({buffer.p + x, seen, panel, stride}, k.slice(0, seen), buffer.q + x * d, panel, 0, false);
@@ -115,7 +115,7 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
       rows = direct_tiles<T>::next(t.keys - j);
       const index from = t.diagonal ? (std::min)(j, t.queries) : 0;
       multiply_panels<T>(c.slice(j, rows), {a + j * stride + from, rows, t.queries - from, stride}, b + from * panel, panel,
-                         panel * tiles::columns, !t.first_key);
+                         panel * tiles::gradient_rows, !t.first_key);
     }
   };
   sum_over_queries(buffer.p, buffer.pack(d_o), dv);
@@ -124,7 +124,7 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
   const T* keys = buffer.pack(k);
   for (index i = 0; i < t.queries; i += tiles::rows) {
     const index rows = (std::min)(tiles::rows, t.queries - i), seen = t.diagonal ? (std::min)(t.keys, i + rows) : t.keys;
-    multiply_turned(dq.slice(i, rows), buffer.ds + i, stride, seen, keys, panel * tiles::columns, !t.first_query);
+    multiply_turned(dq.slice(i, rows), buffer.ds + i, stride, seen, keys, panel * tiles::gradient_rows, !t.first_query);
   }
 }
 
@@ -132,7 +132,7 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
 /// so that no two tasks of a wave touch the same rows of dq, or of dk and dv, and every sum has one order.
 template <class T>
 void attention_backward(thread_pool& pool, const attention_gradient<T>& g, const batch_layout& layout) {
-  const sequence_tiles tiles(layout, attention_tile<T>::columns);
+  const sequence_tiles tiles(layout, attention_tile<T>::gradient_rows);
   const index sharing = g.shape.heads / g.shape.kv_heads, waves = tiles.longest();
   scratch_pieces<T> needed;
   gradient_buffers<T>(g.shape.width, needed);
@@ -146,8 +146,8 @@ void attention_backward(thread_pool& pool, const attention_gradient<T>& g, const
       gradient_tile<T> t{};
       t.query_row = queries.sequence->begin + queries.first;
       t.queries = queries.count;
-      t.key_row = t.query_row - wave * attention_tile<T>::columns;
-      t.keys = wave == 0 ? queries.count : attention_tile<T>::columns;
+      t.key_row = t.query_row - wave * attention_tile<T>::gradient_rows;
+      t.keys = wave == 0 ? queries.count : attention_tile<T>::gradient_rows;
       t.kv_head = task % g.shape.kv_heads;
       t.diagonal = t.first_query = wave == 0;
       for (index h = 0; h < sharing; ++h) {

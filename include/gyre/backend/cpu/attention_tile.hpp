@@ -27,12 +27,16 @@ struct attention_tile {
   static constexpr index width = simd<T>::width;
   static constexpr index rows = tile_shape<T>::rows;  // of a register tile that reads its left factor transposed
   /// Columns at a time. A multiple of the panel, and little less than one of `rows`.
-  static constexpr index columns = simd_bytes == 64 ? 96 : 48;
+  static constexpr index columns = 96;
   /// Between rows of scores: every strip of `rows` columns can be read in whole.
   static constexpr index stride = round_up(round_up(columns, rows), width);
   /// Keys at a time, counted from the first key of the sequence. A column's result depends on this number and on nothing else
   /// that the tiles decide.
   static constexpr index keys = simd_bytes == 64 ? 128 : 96;
+  /// Of the backward pass: positions in a tile of queries and in one of keys.
+  static constexpr index gradient_rows = 128;
+  static constexpr index gradient_stride = round_up(round_up(gradient_rows, rows), width);
+  static_assert(gradient_rows % panel == 0);
   static_assert(columns % panel == 0 && keys % width == 0 && keys % panel == 0);
 
   static constexpr index padded(index head_width) { return round_up(head_width, panel); }
