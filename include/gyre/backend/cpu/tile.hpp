@@ -101,6 +101,7 @@ GYRE_KERNEL void tile(const tile_work<T>& work) {
   constexpr auto rows = std::make_index_sequence<std::size_t{H}>();
   constexpr auto columns = std::make_index_sequence<across>();
   constexpr auto lines = std::make_index_sequence<(tile_shape<T>::cols * sizeof(T) + cache_line - 1) / cache_line>();
+  constexpr auto line = std::make_index_sequence<1>();
   constexpr auto all = std::make_index_sequence<across * H>();
   const auto [depth, a_first, a_stride, b_first, b_step, b_panel, c, c_stride, load, soon, ahead] = work;
   const index a_row = Source == tile_source::direct ? a_stride : 1, a_step = Source == tile_source::direct ? 1 : a_stride;
@@ -112,27 +113,32 @@ GYRE_KERNEL void tile(const tile_work<T>& work) {
     tile_clear(sums, all);
   const T *a = a_first, *b = b_first, *c_fetch = soon, *b_fetch = ahead;
   index k = 0;
-  for (; tile_unrolled && k + 4 <= depth; k += 4) {
+  constexpr index steps = H * across > 12 ? 2 : 4;  // of a pass: tall tiles have work enough beside the loop's own
+  for (; tile_unrolled && k + steps <= depth; k += steps) {
     if constexpr (H == tile_shape<T>::rows) {
       // Little by little: all at once they would occupy every slot for pending cache lines.
       cache_fetch<cache_use::write>(c_fetch, lines);
-      c_fetch += k < 4 * (H - 1) ? c_stride : 0;
-      cache_fetch<cache_use::read_later>(b_fetch, lines);
-      b_fetch += across * simd<T>::width;
+      c_fetch += k < steps * (H - 1) ? c_stride : 0;
+      cache_fetch<cache_use::read_later>(b_fetch, line);
+      b_fetch += cache_line / sizeof(T);
     } else if constexpr (H > 2) {
       // Few rows read B at the pace of the memory. (Two or one have no slots to spare.)
       const T* const far = b + 2048 / sizeof(T);
       cache_fetch<cache_use::read_soon>(far, lines);
       cache_fetch<cache_use::read_soon>(far + b_step, lines);
-      cache_fetch<cache_use::read_soon>(far + 2 * b_step, lines);
-      cache_fetch<cache_use::read_soon>(far + 3 * b_step, lines);
+      if constexpr (steps == 4) {
+        cache_fetch<cache_use::read_soon>(far + 2 * b_step, lines);
+        cache_fetch<cache_use::read_soon>(far + 3 * b_step, lines);
+      }
     }
     tile_step<T>(sums, a, a_row, b, b_panel, rows, columns);
     tile_step<T>(sums, a + a_step, a_row, b + b_step, b_panel, rows, columns);
-    tile_step<T>(sums, a + 2 * a_step, a_row, b + 2 * b_step, b_panel, rows, columns);
-    tile_step<T>(sums, a + 3 * a_step, a_row, b + 3 * b_step, b_panel, rows, columns);
-    a += 4 * a_step;
-    b += 4 * b_step;
+    if constexpr (steps == 4) {
+      tile_step<T>(sums, a + 2 * a_step, a_row, b + 2 * b_step, b_panel, rows, columns);
+      tile_step<T>(sums, a + 3 * a_step, a_row, b + 3 * b_step, b_panel, rows, columns);
+    }
+    a += steps * a_step;
+    b += steps * b_step;
   }
   for (; k < depth; ++k) {
     tile_step<T>(sums, a, a_row, b, b_panel, rows, columns);
