@@ -1,4 +1,4 @@
-// A recurrence with a memory across its steps (a carry) is generated from, and its depths differ by sequence.
+// Memory: a recurrence that keeps one across its steps (a carry), and a device that runs short of it.
 #include <catch2/catch.hpp>
 
 #include <gyre/compose/chain.hpp>
@@ -35,6 +35,15 @@ struct remembering {
     c.device.copy(x.view(), slot(c.step));
     c.device.copy(x.view(), y.view());
     for (int step = 0; step <= c.step; ++step) c.device.add(gyre::matrix_view<const T>(slot(step)), y.view());
+  }
+};
+
+/// Gives no piece of memory beyond a limit.
+struct limited : gyre::reference {
+  std::size_t* most = nullptr;
+  std::byte* allocate(std::size_t bytes) {
+    if (most != nullptr && bytes > *most) throw std::bad_alloc();
+    return gyre::reference::allocate(bytes);
   }
 };
 
@@ -75,4 +84,28 @@ TEST_CASE("a memory across steps serves batches of different depths", "[generato
   r.exit_in_prompt = true;
   generator.start(r);
   CHECK_THROWS_WITH(generator.run(), Catch::Contains("exit_in_prompt must be off"));
+}
+
+TEST_CASE("a request that is too large for the memory harms no other", "[generator]") {
+  std::size_t most = std::size_t{1} << 30;
+  limited device;
+  device.most = &most;
+  const auto net = make_net<ConcatGrouped, gyre::fp64, limited>(5, device);
+  const auto text = random_tokens(20, plain.vocab, 1);
+  const std::span<const gyre::token> small = std::span(text).first(3);
+  gyre::generator<ConcatGrouped, limited, gyre::fp64> alone(net), generator(net);
+  const auto expected = alone.start(request_of(small, 3, 1));
+  alone.run();
+
+  const auto id = generator.start(request_of(small, 3, 1));
+  generator.advance(), generator.advance();
+  const auto large = generator.start(request_of(text, 3, 2));
+  most = 16000;  // the cache is there; the prompt's pass does not fit
+  CHECK_THROWS_AS(generator.run(), std::bad_alloc);
+  CHECK_THROWS_AS(generator.run(), std::bad_alloc);
+  generator.cancel(large);
+  generator.run();
+  CHECK(generator.take(id).log_probabilities == alone.take(expected).log_probabilities);
+  CHECK(generator.take(large).tokens.empty());
+  CHECK_THROWS_AS(generator.start(request_of(text, 3000, 2)), std::bad_alloc);
 }
