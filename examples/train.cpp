@@ -71,15 +71,6 @@ int train(int count, char** values) {
       given.choice("recipe", {"main", "collapse", "ignored-state"}, "main",
                    "settings to start from; the last two fail as the first trainings of Huginn did");
   const int threads = given.number("threads", gyre::thread_pool::default_threads(), "threads; they do not change the result");
-  session_options options;
-  options.folder = out, options.resume = resume;
-  options.save_seconds = given.number("save-seconds", options.save_seconds, "seconds between checkpoints");
-  options.save_steps = given.number("save-steps", options.save_steps, "steps between checkpoints; 0: by time alone");
-  options.validate_steps = given.number("validate-steps", std::uint64_t{250}, "steps between validations; 0: only at the end");
-  options.validation_tokens = given.number("validation-tokens", options.validation_tokens, "tokens of those validations");
-  options.last_tokens = given.number("last-tokens", gyre::index{32768}, "tokens of the last validation; 0: all held out");
-  options.watch_steps = given.number("watch-steps", options.watch_steps, "steps between looks at r = 1 and 8; 0: never");
-  options.watch_tokens = given.number("watch-tokens", options.watch_tokens, "tokens of such a look");
 
   // The task decides which recipe gives the defaults, so it is looked for before the other settings.
   bool hops = false;
@@ -102,10 +93,17 @@ int train(int count, char** values) {
   const auto data = make_data(s);
   s.steps = total_steps(s, device, *data), s.minutes = 0;
   const auto model = make_training(s, device, s.steps);
+  gyre::require(s.length <= model->context(), "train: --length is ", s.length, "; the context of ", s.model, " is ",
+                model->context(), " tokens");
   const std::size_t memory = model->plan(data->rows(), data->length());
   std::cerr << s.model << ", " << thousands(static_cast<std::uint64_t>(model->parameters())) << " parameters, " << threads
             << (threads == 1 ? " thread, " : " threads, ") << memory / 1000000 << " MB for passes\n";
-  options.micro_batches = s.micro_batches;
+  session_options options;
+  options.folder = out, options.resume = resume, options.micro_batches = s.micro_batches;
+  options.save_seconds = s.save_seconds, options.save_steps = s.save_steps;
+  options.validate_steps = s.validate_steps, options.validation_tokens = s.validation_tokens;
+  options.last_tokens = s.last_tokens;
+  options.watch_steps = s.watch_steps, options.watch_tokens = s.watch_tokens;
   options.settings = to_json(s);
   if (!out.empty()) options.resume_command = "train --out " + out.string() + " --resume";
   const session_result result = run_session(*model, *data, options);

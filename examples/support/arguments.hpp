@@ -1,9 +1,9 @@
 // Command lines of the example programs: options are declared where they are read, and --help follows from that.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <iomanip>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -27,19 +27,17 @@ class arguments {
 
   bool flag(std::string_view name, std::string_view help) {
     help_.push_back({"--" + std::string(name), std::string(help)});
-    for (auto i = given_.begin(); i != given_.end(); ++i)
-      if (*i == "--" + std::string(name)) return given_.erase(i), true;
-    return false;
+    return std::erase(given_, "--" + std::string(name)) > 0;
   }
   std::string text(std::string_view name, std::string fallback, std::string_view help) {
     help_.push_back(
         {"--" + std::string(name) + " TEXT", std::string(help) + (fallback.empty() ? "" : " (default " + fallback + ")")});
-    return take(name).value_or(fallback);
+    return last(name).value_or(fallback);
   }
   /// Nothing unless the option is given: then it may be empty.
   std::optional<std::string> maybe_text(std::string_view name, std::string_view help) {
     help_.push_back({"--" + std::string(name) + " TEXT", std::string(help)});
-    return take(name);
+    return last(name);
   }
   /// All values of an option that may come more than once.
   std::vector<std::string> texts(std::string_view name, std::string_view help) {
@@ -53,7 +51,7 @@ class arguments {
     std::ostringstream shown;
     shown << fallback;
     help_.push_back({"--" + std::string(name) + " N", std::string(help) + " (default " + shown.str() + ")"});
-    const auto value = take(name);
+    const auto value = last(name);
     if (!value) return fallback;
     Number parsed{};
     const char* end = value->data() + value->size();
@@ -62,13 +60,15 @@ class arguments {
     return parsed;
   }
 
-  /// One of a few words.
+  /// One of a few words. An empty one stands for the absence of the option.
   std::string choice(std::string_view name, const std::vector<std::string>& words, const std::string& fallback,
                      std::string_view help) {
     std::string listed;
-    for (const std::string& word : words) listed += (listed.empty() ? "" : ", ") + word;
-    help_.push_back({"--" + std::string(name) + " WORD", std::string(help) + ": " + listed + " (default " + fallback + ")"});
-    const std::string value = take(name).value_or(fallback);
+    for (const std::string& word : words)
+      if (!word.empty()) listed += (listed.empty() ? "" : ", ") + word;
+    help_.push_back({"--" + std::string(name) + " WORD",
+                     std::string(help) + ": " + listed + (fallback.empty() ? "" : " (default " + fallback + ")")});
+    const std::string value = last(name).value_or(fallback);
     for (const std::string& word : words)
       if (word == value) return value;
     gyre::fail(program_, ": --", name, " is one of ", listed, ", not '", value, "'");
@@ -80,12 +80,7 @@ class arguments {
   bool ready() {
     if (flag("help", "this text")) {
       std::cout << purpose_ << "\n\n" << program_ << " [options]\n";
-      for (const auto& [option, help] : help_) {
-        if (option.empty())
-          std::cout << '\n' << help << '\n';
-        else
-          std::cout << "  " << std::left << std::setw(28) << option << ' ' << help << '\n';
-      }
+      for (const auto& [option, help] : help_) std::cout << (option.empty() ? "\n" + help + "\n" : help_lines(option, help));
       return false;
     }
     gyre::require(given_.empty(), program_, ": unknown option or value '", given_.empty() ? "" : given_.front(), "'; see ",
@@ -94,6 +89,27 @@ class arguments {
   }
 
  private:
+  /// "  --option       what it is", broken between words.
+  static std::string help_lines(const std::string& option, const std::string& help) {
+    constexpr std::size_t column = 29, most = 110;
+    std::string text, line = "  " + option;
+    std::istringstream words(help);
+    line.resize((std::max)(line.size(), column), ' ');
+    for (std::string word; words >> word;) {
+      if (line.size() + 1 + word.size() > most) {
+        text += line + '\n';
+        line.assign(column, ' ');
+      }
+      line += ' ' + word;
+    }
+    return text + line + '\n';
+  }
+  /// The value of the last occurrence: a command line can be lengthened to change it.
+  std::optional<std::string> last(std::string_view name) {
+    std::optional<std::string> value;
+    while (auto next = take(name)) value = std::move(next);
+    return value;
+  }
   std::optional<std::string> take(std::string_view name) {
     const std::string option = "--" + std::string(name);
     for (auto i = given_.begin(); i != given_.end(); ++i) {

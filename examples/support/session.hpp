@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,7 +88,8 @@ class session {
   }
 
  private:
-  static constexpr int deep = 8;  // what the watch compares r = 1 with
+  static constexpr int deep = 8;                    // what the watch compares r = 1 with
+  static constexpr std::size_t looks_averaged = 4;  // so a failure is named three looks after the first that shows it
 
   /// Loads the latest checkpoint if asked to; returns the log that fits to it.
   training_log begin() {
@@ -139,16 +141,30 @@ class session {
     return report;
   }
 
-  /// Both watches. A state that has collapsed is of no use either, so the other failure is not looked for then.
+  /// Both watches. While states are collapsed they are of no use either, and only the cause is named.
   void look(const gyre::step_report& report) {
     const auto collapsed = collapse_.see(report.step, report.seen.token_correlation);
     if (collapsed) name_failure("collapse", report.step, *collapsed);
-    if (collapsed || options_.watch_steps == 0 || report.step % options_.watch_steps != 0 || !data_.depth_should_help()) return;
-    const auto results = validate("watch", {1, deep}, options_.watch_tokens);
-    if (results.size() < 2) return;
+    const bool due = options_.watch_steps > 0 && report.step % options_.watch_steps == 0;
+    if (!due || model_.most_depth() == 1 || !data_.depth_should_help()) return;
+    if (validate("watch", {1, deep}, options_.watch_tokens).empty() || collapsed) return;
+    if (const auto ignored = state_is_ignored(report.step)) name_failure("ignored-state", report.step, *ignored);
+  }
+  /// The watch sees the mean of the last looks since learning has begun. A single look says little: after steps that happened to
+  /// be shallow, r = 1 is as good as r = 8 for a while in a sound training too.
+  std::optional<std::string> state_is_ignored(std::uint64_t step) const {
     const gyre::ignored_state_watch watch;
-    if (const auto ignored = watch.see(report.step, model_.vocabulary(), results[0].loss, results[1].loss, deep))
-      name_failure("ignored-state", report.step, *ignored);
+    double at_1 = 0, at_deep = 0;
+    std::size_t looks = 0;
+    const auto& all = log_.records().validations;
+    for (auto v = all.rbegin(); v != all.rend() && looks < looks_averaged; ++v) {
+      if (v->purpose != "watch" || v->at.size() != 2) continue;
+      if (!(v->at[1].loss < std::log(model_.vocabulary()) - watch.learned)) break;
+      at_1 += v->at[0].loss, at_deep += v->at[1].loss, ++looks;
+    }
+    if (looks < looks_averaged) return std::nullopt;
+    const double count = static_cast<double>(looks);
+    return watch.see(step, model_.vocabulary(), at_1 / count, at_deep / count, deep);
   }
   /// Once in a training, however often it is resumed.
   void name_failure(const std::string& failure, std::uint64_t step, const std::string& sentence) {

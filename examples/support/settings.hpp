@@ -34,6 +34,9 @@ struct settings {
   bool curriculum = false;
   double state_scale = 1;
   std::uint64_t seed = 1;
+  double save_seconds = 60;
+  std::uint64_t save_steps = 0, validate_steps = 250, watch_steps = 50;
+  gyre::index validation_tokens = 4096, last_tokens = 32768, watch_tokens = 4096;
 };
 
 /// Shows a visitor every setting that belongs to a run: its option, its place, and what the option means. `names` are the models
@@ -53,7 +56,7 @@ void each_setting(Settings& s, const std::vector<std::string>& names, Visitor&& 
   v.number("seed", s.seed, "of weights, data order, depths and initial states");
 
   v.heading("How long:");
-  v.number("steps", s.steps, "optimiser steps (0: as --minutes says)");
+  v.number("steps", s.steps, "optimiser steps; with neither of the two the recipe decides");
   v.number("minutes", s.minutes, "time to train; the speed is measured first, then the number of steps is fixed");
 
   v.heading("Optimiser:");
@@ -75,6 +78,15 @@ void each_setting(Settings& s, const std::vector<std::string>& names, Visitor&& 
   v.number("backprop", s.backprop, "last steps that carry gradient; 0: all");
   v.flag("curriculum", s.curriculum, "depth grows from 1 over three quarters of the steps");
   v.number("state-scale", s.state_scale, "of random initial states");
+
+  v.heading("Checkpoints and validation:");
+  v.number("save-seconds", s.save_seconds, "seconds between checkpoints");
+  v.number("save-steps", s.save_steps, "steps between checkpoints; 0: by time alone");
+  v.number("validate-steps", s.validate_steps, "steps between validations; 0: only at the end");
+  v.number("validation-tokens", s.validation_tokens, "tokens of those validations; 0: all held out");
+  v.number("last-tokens", s.last_tokens, "tokens of the validation at the end; 0: all held out");
+  v.number("watch-steps", s.watch_steps, "steps between looks whether more steps than one help; 0: never");
+  v.number("watch-tokens", s.watch_tokens, "tokens of such a look");
 }
 
 namespace detail {
@@ -163,11 +175,12 @@ inline settings recipe(const std::string& name) {
   } else if (name == "collapse") {
     s.model = "failed-collapse";
     s.lr = 4e-3, s.schedule = "constant", s.warm_up = 20;
-    s.length = 64, s.steps = 200;
+    s.length = 64, s.steps = 150;
   } else if (name == "ignored-state") {
     s.model = "failed-ignored-state";
-    s.lr = 1.2e-2, s.schedule = "constant", s.warm_up = 20;
-    s.length = 64, s.steps = 400;
+    s.lr = 4e-3, s.cooldown_start = 0.5, s.warm_up = 20;
+    s.mean_steps = 4, s.state_scale = 60;
+    s.length = 64, s.steps = 300;
   } else {
     s.minutes = 4;
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iomanip>
 #include <iostream>
 #include <map>
 #include <numbers>
@@ -168,8 +169,8 @@ void score_continuation(const speaking_network<A>& net, const speaking_options& 
   std::map<int, int> steps;
   for (const int s : result.steps) ++steps[s];
   const double bytes = static_cast<double>(continuation.size());
-  out << "log-likelihood " << fixed_text(result.total(), 6) << " nats, " << continuation.size() << " bytes, "
-      << fixed_text(-result.total() / bytes / std::numbers::ln2, 6) << " bits per byte\n";
+  out << std::fixed << std::setprecision(6) << "log-likelihood " << result.total() << " nats, " << continuation.size()
+      << " bytes, " << -result.total() / bytes / std::numbers::ln2 << " bits per byte\n";
   if (o.show_steps) out << steps_histogram(steps);
 }
 

@@ -33,6 +33,8 @@ class training {
   virtual gyre::resumed load(const std::filesystem::path& checkpoint) = 0;
 
   virtual int vocabulary() const = 0;
+  virtual int context() const = 0;
+  virtual int most_depth() const = 0;  // of the depth rule
   virtual gyre::index parameters() const = 0;
   /// FLOPs of a micro-batch of this size with these steps, backward included.
   virtual double flops(gyre::index rows, gyre::index length, gyre::depth_draw draw) const = 0;

@@ -45,6 +45,15 @@ TEST_CASE("options have values after a space or an equals sign", "[examples]") {
   CHECK(given.ready());
 }
 
+TEST_CASE("an option given twice has the last value", "[examples]") {
+  command c;
+  arguments given = line(c, {"--rows", "4", "--curriculum", "--rows=5", "--curriculum", "--depth", "a", "--depth", "b"});
+  CHECK(given.number("rows", 1, "") == 5);
+  CHECK(given.flag("curriculum", ""));
+  CHECK(given.choice("depth", {"a", "b"}, "a", "") == "b");
+  CHECK(given.ready());
+}
+
 TEST_CASE("what is wrong on a command line is said in one sentence", "[examples]") {
   CHECK_THROWS_WITH(read({"--rows", "many"}), "train: --rows wants a number, not 'many'");
   CHECK_THROWS_WITH(read({"--rows", "4x"}), "train: --rows wants a number, not '4x'");
