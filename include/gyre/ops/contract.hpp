@@ -53,6 +53,8 @@
 //   column_sum(V<const T> x, T* sum, T* workspace)               accumulates: sum[j] += sum_i x[i][j]
 //
 // Sequence attention, causal within each sequence of the layout; q (rows, heads * width), k and v (rows, kv_heads * width)
+// Causal to the bit: nothing of a later row changes the result of an earlier one, not even numbers that are not finite. So with
+// gradients: dq of a row depends on the rows up to it, dk and dv of a row on it and on the queries (q, o, lse, d_o) from it on.
 //   attention(q, k, v, const batch_layout&, attention_shape, V<T> o, S* lse)         lse (rows, heads): log-sum-exp of the scores
 //   attention_backward(q, k, v, V<const T> o, const S* lse, V<const T> d_o, const batch_layout&, attention_shape,
 //                      V<T> dq, V<T> dk, V<T> dv, S* workspace)                      assigns dq, dk, dv

@@ -31,10 +31,10 @@ struct gradient_tile {
 template <class T>
 struct gradient_buffers {
   using tiles = attention_tile<T>;
-  T *q, *d_o;          // packed columns
-  T *p, *ds;           // (keys, stride): weights and score gradients, transposed
-  T *lse, *dot, *end;  // of each column: log-sum-exp, sum of weight x weight gradient, first key it does not see
-  T* panels;           // a right factor
+  T *q, *d_o;    // packed columns
+  T *p, *ds;     // (keys, stride): weights and score gradients, transposed
+  T *lse, *dot;  // of each column: log-sum-exp, sum of weight x weight gradient
+  T* panels;     // a right factor
 
   gradient_buffers(index width, scratch_pieces<T>& scratch)
       : q(scratch.take(width * tiles::gradient_rows)),
@@ -43,7 +43,6 @@ struct gradient_buffers {
         ds(scratch.take(tiles::gradient_rows * tiles::gradient_stride)),
         lse(scratch.take(tiles::gradient_rows)),
         dot(scratch.take(tiles::gradient_rows)),
-        end(scratch.take(tiles::gradient_rows)),
         panels(scratch.take(tiles::gradient_rows * tiles::padded(width))) {}
 
   /// x as the right factor of a product: in panels, attention_tile::gradient_rows rows apart.
@@ -56,12 +55,11 @@ struct gradient_buffers {
 /// Weights and score gradients of one vector of columns: s becomes p = exp(scale s - lse), dp becomes ds = scale p (dp - dot),
 /// for `seen` keys.
 template <class T>
-void score_gradients(T* s, T* dp, index seen, bool masked, simd<T> lse, simd<T> dot, simd<T> end, simd<T> scale) {
+void score_gradients(T* s, T* dp, index seen, simd<T> lse, simd<T> dot, simd<T> scale) {
   constexpr index stride = attention_tile<T>::gradient_stride;
   const simd<T> shift = simd<T>::zero() - lse;
   for (index j = 0; j < seen; ++j) {
-    simd<T> p = exp(fma(simd<T>::load(s + j * stride), scale, shift));
-    if (masked) p = where_below(simd<T>::broadcast(static_cast<T>(j)), end, p, simd<T>::zero());
+    const simd<T> p = exp(fma(simd<T>::load(s + j * stride), scale, shift));
     p.store(s + j * stride);
     (p * (simd<T>::load(dp + j * stride) - dot) * scale).store(dp + j * stride);
   }
@@ -82,13 +80,13 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
   for (index x = 0; x < round_up(t.queries, panel); ++x) {
     const index i = (std::min)(x, t.queries - 1);
     buffer.lse[x] = g.lse[(t.query_row + i) * g.shape.heads + t.head];
-    buffer.end[x] = static_cast<T>(i + 1);
     const T *a = o[i], *b = d_o[i];
     buffer.dot[x] = sum(accumulate_vectors<T>(
         d, [&](index j, auto lanes, simd<T> s) GYRE_INLINE_LAMBDA { return fma(lanes.load(a + j), lanes.load(b + j), s); }));
   }
 
-  // Scores and weight gradients, (keys, queries). Keys that no column of a panel sees are 0.
+  // Weights and score gradients, (keys, queries), of the keys that any column of a panel sees. On the diagonal that makes some
+  // of a query and a later key; nobody reads those.
   const index panels = round_up(t.queries, panel) / panel;
   // Columns of the last strip that are in no panel: multiplied, though their results are dropped.
   for (index j = 0; j < t.keys; ++j)
@@ -98,33 +96,34 @@ void run_gradient_tile(const attention_gradient<T>& g, const gradient_tile<T>& t
     multiply_panels<T>({buffer.p + x, seen, panel, stride}, k.slice(0, seen), buffer.q + x * d, panel, 0, false);
     multiply_panels<T>({buffer.ds + x, seen, panel, stride}, v.slice(0, seen), buffer.d_o + x * d, panel, 0, false);
     for (index c = x; c < x + panel; c += width) {
-      score_gradients(buffer.p + c, buffer.ds + c, seen, t.diagonal, simd<T>::load(buffer.lse + c),
-                      simd<T>::load(buffer.dot + c), simd<T>::load(buffer.end + c),
+      score_gradients(buffer.p + c, buffer.ds + c, seen, simd<T>::load(buffer.lse + c), simd<T>::load(buffer.dot + c),
                       simd<T>::broadcast(static_cast<T>(g.shape.scale)));
-      for (index j = seen; j < t.keys; ++j) {
-        simd<T>::zero().store(buffer.p + j * stride + c);
-        simd<T>::zero().store(buffer.ds + j * stride + c);
-      }
     }
   }
 
-  // dv += p d_o and dk += ds q: queries before a strip's first key do not see it.
+  // dv += p d_o and dk += ds q. On the diagonal: key by key for the queries that see only some keys of a strip, then all keys
+  // for the others.
   const matrix_view<T> dk = kv_head(g.dk), dv = kv_head(g.dv), dq = head(g.dq);
+  constexpr index packed = panel * tiles::gradient_rows;
   const auto sum_over_queries = [&](const T* a, const T* b, matrix_view<T> c) {
     for (index j = 0, rows = 0; j < t.keys; j += rows) {
       rows = direct_tiles<T>::next(t.keys - j);
-      const index from = t.diagonal ? (std::min)(j, t.queries) : 0;
+      const index from = t.diagonal ? j + rows - 1 : 0;
+      for (index i = j; t.diagonal && i < j + rows; ++i)
+        multiply_row(c[i], d, from - i, a + i * stride + i, 1, b + i * panel, panel, packed, !t.first_key);
       multiply_panels<T>(c.slice(j, rows), {a + j * stride + from, rows, t.queries - from, stride}, b + from * panel, panel,
-                         panel * tiles::gradient_rows, !t.first_key);
+                         packed, t.diagonal || !t.first_key);
     }
   };
   sum_over_queries(buffer.p, buffer.pack(d_o), dv);
   sum_over_queries(buffer.ds, buffer.pack(q), dk);
-  // dq += ds^T k.
+  // dq += ds^T k. On the diagonal: all queries of a strip for the keys that they all see, then query by query for the others.
   const T* keys = buffer.pack(k);
   for (index i = 0; i < t.queries; i += tiles::rows) {
-    const index rows = (std::min)(tiles::rows, t.queries - i), seen = t.diagonal ? (std::min)(t.keys, i + rows) : t.keys;
-    multiply_turned(dq.slice(i, rows), buffer.ds + i, stride, seen, keys, panel * tiles::gradient_rows, !t.first_query);
+    const index rows = (std::min)(tiles::rows, t.queries - i), all = t.diagonal ? i + 1 : t.keys;
+    multiply_turned(dq.slice(i, rows), buffer.ds + i, stride, all, keys, packed, !t.first_query);
+    for (index j = all; t.diagonal && j < i + rows; ++j)
+      multiply_row(dq[j], d, j + 1 - all, buffer.ds + all * stride + j, stride, keys + all * panel, panel, packed, true);
   }
 }
 

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
+#include <utility>
 
 #include <gyre/backend/cpu/pool.hpp>
 #include <gyre/backend/cpu/simd_math.hpp>
@@ -101,6 +103,44 @@ void multiply_turned(matrix_view<T> c, const T* a, index a_stride, index depth, 
   for (index k = 0; k < c.cols; k += panel, b += b_panel)
     tile_edge<T>(tile<T, int{rows}, 1, tile_source::transposed>, rows, panel, c.rows, (std::min)(panel, c.cols - k),
                  tile_of(depth, a, a_stride, b, panel, index{0}, c.data + k, c.stride, load));
+}
+
+template <class T, std::size_t... N>
+GYRE_INLINE void multiply_vectors(T* c, index depth, const T* a, index a_step, const T* b, index b_step, index b_panel,
+                                  bool load, std::index_sequence<N...>) {
+  constexpr index width = simd<T>::width, vectors = tile_shape<T>::vectors;
+  simd<T> sums[] = {(load ? simd<T>::load(c + static_cast<index>(N) * width) : simd<T>::zero())...};
+  for (index k = 0; k < depth; ++k, a += a_step, b += b_step) {
+    const simd<T> x = simd<T>::broadcast(*a);
+    ((sums[N] = fma(x, simd<T>::load(b + static_cast<index>(N) / vectors * b_panel + static_cast<index>(N) % vectors * width),
+                    sums[N])),
+     ...);
+  }
+  (sums[N].store(c + static_cast<index>(N) * width), ...);
+}
+
+/// One row of a product, c(cols) (+)= a B, with the chain of multiply-adds that a tile would have. Operands as in tile_work.
+///
+/// A tile multiplies all of its columns with all of its keys. Where some of the columns must not see some of the keys, a weight
+/// of 0 would not do: a value that is not finite would spoil the sum all the same. So the tile takes the keys that all columns
+/// see, and this, for each column, the few others.
+template <class T>
+void multiply_row(T* c, index cols, index depth, const T* a, index a_step, const T* b, index b_step, index b_panel, bool load) {
+  constexpr index panel = attention_tile<T>::panel;
+  static_assert(tile_shape<T>::vectors == 2);
+  index j = 0;
+  for (; j + 2 * panel <= cols; j += 2 * panel, b += 2 * b_panel)
+    multiply_vectors(c + j, depth, a, a_step, b, b_step, b_panel, load, std::make_index_sequence<4>());
+  for (; j < cols; j += panel, b += b_panel) {
+    if (cols - j >= panel) {
+      multiply_vectors(c + j, depth, a, a_step, b, b_step, b_panel, load, std::make_index_sequence<2>());
+      continue;
+    }
+    T whole[std::size_t{panel}] = {};
+    if (load) std::copy_n(c + j, cols - j, whole);
+    multiply_vectors(whole, depth, a, a_step, b, b_step, b_panel, load, std::make_index_sequence<2>());
+    std::copy_n(whole, cols - j, c + j);
+  }
 }
 
 /// Cuts the sequences of a batch into tiles of at most `size` positions. Tiles have slots, some of which are empty: a slot's

@@ -81,7 +81,7 @@ struct wide_attention {
   }
 
  private:
-  // The weights of one panel of columns for `shown` keys; keys that no column of the panel sees get 0.
+  // The weights of one panel of columns, for those of `shown` keys that any of them sees.
   void score_panel(const attention_columns<T>& c, matrix_view<const T> keys, index p, index first, index shown) {
     const index x = p * tiles::panel, last = (std::min)(x + tiles::panel, c.count) - 1;
     const index seen = (std::max)(index{0}, (std::min)(shown, c.limit(last) - first));
@@ -98,7 +98,6 @@ struct wide_attention {
         fma(simd<T>::load(total + i), change.rescale, change.sum).store(total + i);
         rescale(c, i, change.rescale);
       }
-      for (index j = seen; j < shown; ++j) simd<T>::zero().store(s + j * tiles::stride + i);
     }
   }
 
@@ -117,12 +116,14 @@ struct wide_attention {
 
   // o += weights^T values.
   void weigh(const attention_columns<T>& c, index first, index shown) {
-    const index padded = tiles::padded(c.width);
+    const index padded = tiles::padded(c.width), packed = tiles::panel * tiles::keys;
     for (index x = 0; x < c.count; x += tiles::rows) {
-      const index last = (std::min)(x + tiles::rows, c.count) - 1, seen = (std::min)(shown, c.limit(last) - first);
-      if (seen > 0)
-        multiply_turned<T>({o + x * padded, tiles::rows, padded}, s + x, tiles::stride, seen, v, tiles::panel * tiles::keys,
-                           first > 0);
+      const index all = (std::max)(index{0}, (std::min)(shown, c.limit(x) - first));  // keys that the whole strip sees
+      if (all > 0) multiply_turned<T>({o + x * padded, tiles::rows, padded}, s + x, tiles::stride, all, v, packed, first > 0);
+      for (index i = x + 1; i < (std::min)(x + tiles::rows, c.count); ++i)
+        if (const index more = (std::min)(shown, c.limit(i) - first) - all; more > 0)
+          multiply_row(o + i * padded, padded, more, s + all * tiles::stride + i, tiles::stride, v + all * tiles::panel,
+                       tiles::panel, packed, true);
     }
   }
 };
