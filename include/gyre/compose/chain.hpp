@@ -12,7 +12,7 @@ struct chain {
   static_assert(First::outputs == rest::inputs,
                 "chain: the output width of a layer must equal the input width of the layer after it");
   static constexpr bool is_sequence = true;  // names its members by number
-  static constexpr int layers = 1 + sizeof...(Rest);
+  static constexpr int layers = detail::layers_in<First>() + rest::layers;
   static constexpr int inputs = First::inputs, outputs = rest::outputs, middle = First::outputs;
   static constexpr index parameter_count = First::parameter_count + rest::parameter_count;
   static constexpr index cache_width = gyre::cache_width<First> + gyre::cache_width<rest>;
@@ -67,7 +67,7 @@ struct chain {
 template <layer Last>
 struct chain<Last> : Last {
   static constexpr bool is_sequence = true;
-  static constexpr int layers = 1;
+  static constexpr int layers = detail::layers_in<Last>();
   template <class V>
   static constexpr void visit(V& v, const path& at, int number = 0) {
     Last::visit(v, path{&at, {}, number});

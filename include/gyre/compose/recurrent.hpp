@@ -30,13 +30,6 @@ template <class L>
 requires L::is_sequence struct as_sequence<L> {
   using type = L;
 };
-template <class L>
-consteval int layers_in() {
-  if constexpr (requires { L::layers; })
-    return L::layers;
-  else
-    return 1;
-}
 }  // namespace detail
 
 /// s_i = Body(inject(s_{i-1}, e)), i = 1..r (recurrent_depth, section 1), with backpropagation truncated to the last steps.

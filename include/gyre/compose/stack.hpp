@@ -12,7 +12,7 @@ struct stack {
   static_assert(N > 0, "stack: there must be at least one layer");
   static_assert(L::inputs == L::outputs, "stack: a stacked layer must keep the width");
   static constexpr bool is_sequence = true;  // names its members by number
-  static constexpr int width = L::inputs, inputs = width, outputs = width, layers = N;
+  static constexpr int width = L::inputs, inputs = width, outputs = width, layers = N * detail::layers_in<L>();
   static constexpr index parameter_count = N * L::parameter_count;
   static constexpr index cache_width = N * gyre::cache_width<L>;
 

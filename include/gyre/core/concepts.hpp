@@ -13,6 +13,7 @@
 //     open_carry(context&, arena&, index tokens, int steps, carry&)           takes it, zeroed; the gradient's carry likewise
 //     forward and backward then take (…, carry&) and (…, const carry&, carry& gradient) as last arguments
 //   static constexpr index cache_width;            scalars a token that it keeps in a generator's cache
+//   static constexpr int layers;                   of a combinator: the layers of the model that it consists of; 1 without it
 #pragma once
 
 #include <concepts>
@@ -49,6 +50,15 @@ requires carries<L, P>
 struct carry_of<L, P> {
   using type = typename L::template carry<P>;
 };
+
+/// Layers of the model that L consists of: what the initialisation counts.
+template <class L>
+consteval int layers_in() {
+  if constexpr (requires { L::layers; })
+    return L::layers;
+  else
+    return 1;
+}
 
 template <class L>
 consteval index cache_width_of() {

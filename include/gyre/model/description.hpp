@@ -66,7 +66,11 @@ inline std::string shortest_text(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
-inline std::string gain_text(gain g) { return g == gain::learned ? ", learned gains" : ", no gains"; }
+// A layer has dims of its own, which may differ from its neighbour's: what they change of its function is part of its text.
+template <dims D>
+std::string norm_text(gain g) {
+  return std::string(g == gain::learned ? ", learned gains" : ", no gains") + " of eps " + shortest_text(D.norm_eps);
+}
 
 /// Layers in words. A pointer finds the description of the class that a named layer inherits from. A layer of a user's own may
 /// have a static member description().
@@ -104,16 +108,18 @@ struct describer {
   }
   template <class Placement, class Branch, gain Gain, int FirstNorm>
   static std::string text(const residual<Placement, Branch, Gain, FirstNorm>*) {
-    return std::string(policy_name<Placement>) + "(" + of<Branch>() + gain_text(Gain) + ")";
+    return std::string(policy_name<Placement>) + "(" + of<Branch>() + norm_text<Branch::shape>(Gain) + ")";
   }
   template <class Placement, class Attention, class Mlp, gain Gain>
   static std::string text(const block<Placement, Attention, Mlp, Gain>*) {
-    return std::string(policy_name<Placement>) + "(" + of<Attention>() + ", " + of<Mlp>() + gain_text(Gain) + ")";
+    return std::string(policy_name<Placement>) + "(" + of<Attention>() + norm_text<Attention::shape>(Gain) + ", " + of<Mlp>() +
+           norm_text<Mlp::shape>(Gain) + ")";
   }
   template <dims D, attention_options O>
   static std::string text(const sequence_attention<D, O>*) {
-    return std::string("sequence_attention(") + (O.pairs == pairing::adjacent ? "adjacent pairs" : "half-split pairs") +
-           (O.query_key_bias ? ", q/k bias)" : ")");
+    return "sequence_attention(" + std::to_string(D.heads) + " heads, " + std::to_string(D.key_value_heads()) +
+           " of keys and values, width " + std::to_string(D.width_per_head()) + ", rope base " + shortest_text(D.rope_base) +
+           (O.pairs == pairing::adjacent ? ", adjacent pairs" : ", half-split pairs") + (O.query_key_bias ? ", q/k bias)" : ")");
   }
   template <dims D>
   static std::string text(const gated_mlp<D>*) {
@@ -125,7 +131,7 @@ struct describer {
   }
   template <dims D, gain Gain, int Width>
   static std::string text(const gyre::rms_norm<D, Gain, Width>*) {
-    return "rms_norm";
+    return "rms_norm(" + norm_text<D>(Gain).substr(2) + ")";
   }
 };
 
@@ -164,6 +170,7 @@ std::string describe() {
   line("norm_eps", detail::shortest_text(d.norm_eps));
   line("embedding",
        "scale " + detail::shortest_text(A::embedding_scale()) + (A::rules.tied_head ? ", tied head" : ", own head"));
+  line("last norm", detail::norm_text<d>(A::rules.final_gain).substr(2));
   if constexpr (A::has_prelude) line("prelude", detail::describer::of<typename A::prelude_layers>());
   line("loop", detail::loop_text(static_cast<const typename A::loop*>(nullptr)));
   if constexpr (A::has_coda) line("coda", detail::describer::of<typename A::coda_layers>());

@@ -33,7 +33,7 @@ struct model {
   using scheme = typename detail::pick<detail::wants_scheme, initialised<huginn_initialisation>, Parts...>::type::scheme;
   static constexpr model_options rules = detail::pick<detail::wants_options, options<model_options{}>, Parts...>::type::value;
   static constexpr bool has_prelude = (detail::is_prelude<Parts> || ...), has_coda = (detail::is_coda<Parts> || ...);
-  using norm = rms_norm<D>;
+  using norm = rms_norm<D, rules.final_gain>;
   static_assert(loop::width == width, "model: the recurrence's width must be dims.width");
 
   static constexpr index embedding_at = 0, prelude_at = index{D.vocab} * width,

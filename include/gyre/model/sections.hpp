@@ -1,7 +1,8 @@
-// The sections that a model is written with: prelude, recurrent, coda, and the rules of embedding and head.
+// The sections that a model is written with: prelude, recurrent, coda, and the rules of embedding, head and last norm.
 #pragma once
 
 #include <gyre/compose/recurrent.hpp>
+#include <gyre/layers/rms_norm.hpp>
 #include <gyre/policy/initialisation.hpp>
 
 GYRE_BEGIN
@@ -17,10 +18,11 @@ struct coda {
   using layers = typename detail::as_sequence<Layers>::type;
 };
 
-/// Rules of embedding and head.
+/// Rules of embedding, head and n_c, the norm after the loop and before the head.
 struct model_options {
   bool tied_head = true;       // the head is the embedding
   double embedding_scale = 0;  // gamma; 0: sqrt(width)
+  gain final_gain = gain::learned;  // n_c's
   constexpr bool operator==(const model_options&) const = default;
 };
 template <model_options O>

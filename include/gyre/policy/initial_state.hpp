@@ -53,11 +53,12 @@ struct embedding {
     c.device.copy(e.view(), s.view());
   }
 };
-/// N(0, 1), then zero mean and unit variance per token.
+/// N(0, 1), then zero mean and unit variance per token; scale 0 gives zeros, any other changes nothing.
 struct unit {
   static constexpr bool is_embedding = false;
   template <class B, class P, int W>
   static void fill(context<B, P>& c, state_key key, rows<const activation_t<P>, W>, rows<activation_t<P>, W> s) {
+    if (key.scale == 0) return c.device.fill(s.view(), activation_t<P>(0));
     c.device.random_normal(s.view(), c.layout, key, 1.0, false);
     c.device.standardise(s.view());
   }
