@@ -48,11 +48,12 @@ int generate(int count, char** values) {
     } else {
       speaking_network<A> net(gyre::cpu(threads), gyre::seed{}, false);
       gyre::load_weights(net, found.folder);
+      const gyre::evaluation_settings trained = gyre::evaluation_of(found.folder);
       options.prompt = prompt ? *prompt : standard_input();
       if (options.continuation.empty())
-        speak<A>(net, options, std::cout, std::cerr);
+        speak<A>(net, trained, options, std::cout, std::cerr);
       else
-        score_continuation<A>(net, options, std::cout);
+        score_continuation<A>(net, trained, options, std::cout);
     }
   });
   return 0;

@@ -13,7 +13,7 @@ using prose_network = gyre::network<prose_model, gyre::cpu, gyre::fp32>;
 
 /// What the model writes after `prompt`, each token with `steps` steps, until the context is full.
 inline std::string speak(const prose_network& net, const std::string& prompt, int steps, gyre::seed seed) {
-  const auto ids = gyre::byte_tokens::encode(prompt, true);
+  const auto ids = gyre::byte_tokens::encode(prompt);  // amid a text: no document begins here
   gyre::generation_request request;
   request.prompt = ids, request.exit = steps, request.of = seed;
   request.choose = {.temperature = 0.7f, .top_p = 0.95f};

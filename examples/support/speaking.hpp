@@ -85,6 +85,7 @@ inline std::string reason_text(gyre::finish reason, gyre::index context) {
     case gyre::finish::length:
       return "as many tokens as asked for";
     case gyre::finish::stop_token:
+      return "the end of a document";
     case gyre::finish::stop_string:
       return "a stop string";
     case gyre::finish::context:
@@ -134,11 +135,13 @@ using speaking_network = gyre::network<A, gyre::cpu, gyre::fp32>;
 
 /// Writes the continuation to `out` as it comes, in whole characters, and what there is to say about it to `notes`.
 template <gyre::architecture A>
-void speak(const speaking_network<A>& net, const speaking_options& o, std::ostream& out, std::ostream& notes) {
+void speak(const speaking_network<A>& net, const gyre::evaluation_settings& trained, const speaking_options& o,
+           std::ostream& out, std::ostream& notes) {
   const std::vector<gyre::token> prompt = gyre::byte_tokens::encode(o.prompt, o.bos || o.prompt.empty());
   std::map<int, int> steps;
   gyre::generation_request request;
-  request.prompt = prompt, request.exit = o.exit(A::shape.mean_steps), request.choose = o.choose;
+  request.prompt = prompt, request.exit = o.exit(trained.steps), request.choose = o.choose;
+  request.state_scale = trained.state_scale;
   request.of = gyre::seed{o.seed}, request.max_new = o.most, request.stop_strings = o.stops;
   request.stop_tokens = {gyre::byte_tokens::bos};
   request.bytes = &gyre::byte_tokens::bytes;
@@ -162,10 +165,12 @@ void speak(const speaking_network<A>& net, const speaking_options& o, std::ostre
 
 /// Writes the log-likelihood of the continuation.
 template <gyre::architecture A>
-void score_continuation(const speaking_network<A>& net, const speaking_options& o, std::ostream& out) {
+void score_continuation(const speaking_network<A>& net, const gyre::evaluation_settings& trained, const speaking_options& o,
+                        std::ostream& out) {
   const std::vector<gyre::token> prompt = gyre::byte_tokens::encode(o.prompt, o.bos || o.prompt.empty()),
                                  continuation = gyre::byte_tokens::encode(o.continuation);
-  const gyre::scored result = gyre::score(net, prompt, continuation, o.exit(A::shape.mean_steps), {.of = gyre::seed{o.seed}});
+  const gyre::scored result = gyre::score(net, prompt, continuation, o.exit(trained.steps),
+                                          {.of = gyre::seed{o.seed}, .state_scale = trained.state_scale});
   std::map<int, int> steps;
   for (const int s : result.steps) ++steps[s];
   const double bytes = static_cast<double>(continuation.size());

@@ -237,6 +237,26 @@ TEST_CASE("generate continues a text, the same each time, in whole characters", 
   CHECK_THAT(ended.err, Catch::Contains("ended by: a stop string"));
 }
 
+TEST_CASE("generate runs a model as it was trained: its mean steps, its scale of initial states", "[examples][threads]") {
+  if (!built()) return;
+  const scratch_folder folder;
+  const auto arguments = small_training(folder.file("text", small_text(8000)), folder / "run", 3);
+  REQUIRE(train(with(arguments, {"--mean-steps", "3", "--state-scale", "0"})).status == 0);
+  const auto speak = [&](const std::string& seed, const std::vector<std::string>& more) {
+    const outcome done = generate(with({"--checkpoint", folder / "run", "--prompt", "the", "--seed", seed}, more));
+    INFO(done.err);
+    REQUIRE(done.status == 0);
+    return done;
+  };
+  CHECK_THAT(speak("1", {"--max", "5", "--show-steps"}).err, Catch::Contains("3 steps") && Catch::Contains(" 5\n"));
+  CHECK(speak("1", {"--score", " sea"}).out == speak("2", {"--score", " sea"}).out);
+  REQUIRE(train(with(arguments, {"--out", folder / "noisy"})).status == 0);
+  const auto noisy = [&](const std::string& seed) {
+    return generate({"--checkpoint", folder / "noisy", "--prompt", "the", "--score", " sea", "--seed", seed}).out;
+  };
+  CHECK(noisy("1") != noisy("2"));
+}
+
 TEST_CASE("generate scores continuations: parts add up to the whole", "[examples][threads]") {
   if (!built()) return;
   const scratch_folder folder;

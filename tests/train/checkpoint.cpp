@@ -24,6 +24,26 @@ TEST_CASE("a checkpoint holds weights, moments and state under readable names", 
   CHECK(field["precision"].string() == "F32");
 }
 
+TEST_CASE("a checkpoint tells how its model wants to be run", "[checkpoint]") {
+  const saved s;
+  const gyre::evaluation_settings told = gyre::evaluation_of(s.path);
+  CHECK(told.steps == 2);
+  CHECK(told.state_scale == 1);
+  const std::string good = gyre::read_file(s.path / "state.json");
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& sentence) {
+    std::string bad = good;
+    const auto at = bad.find(from, bad.find("\"evaluation\""));
+    REQUIRE(at != std::string::npos);
+    gyre::write_file(s.path / "state.json", bad.replace(at, from.size(), to));
+    CHECK_THAT(error_text([&] { gyre::evaluation_of(s.path); }), Catch::Contains(sentence));
+  };
+  refused("\"mean_depth\": 2.0", "\"mean_depth\": -2", "state.json: evaluation.mean_depth: -2 is no number of steps");
+  refused("\"mean_depth\": 2.0", "\"mean_depth\": 1e300", "evaluation.mean_depth: 1e+300 is no number of steps");
+  refused("\"mean_depth\": 2.0", "\"mean_depth\": \"2\"", "evaluation.mean_depth: expected a number");
+  refused("\"state_scale\": 1.0", "\"state_scale\": -1", "evaluation.state_scale: -1 is no scale");
+  refused("\"evaluation\"", "\"elsewhere\"", "the member 'evaluation' is missing");
+}
+
 TEST_CASE("the last two checkpoints are kept; the same step is saved once", "[checkpoint]") {
   saved s;
   CHECK(gyre::save_checkpoint(s.train, s.folder / "run", gyre::json("anything"), gyre_test::unsynced_files()) == s.path);

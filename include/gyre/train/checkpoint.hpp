@@ -1,6 +1,8 @@
 // Checkpoints: everything a training needs to go on bit for bit, in a folder that is complete or not there.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -24,8 +26,8 @@ GYRE_BEGIN
 // A run is a folder of checkpoints, step-00000100 and so on. A checkpoint holds
 //   model.safetensors       the weights, under the names of the published files
 //   optimizer.safetensors   moments of the optimiser: <tensor>.moment_1, .moment_2
-//   state.json              steps, rows and tokens done, seed, rules, the architecture in words, its fingerprint, and `data`,
-//                           the caller's own state: where it stands in its data
+//   state.json              steps, rows and tokens done, seed, rules, how the model wants to be run, the architecture in words,
+//                           its fingerprint, and `data`, the caller's own state: where it stands in its data
 // Random numbers are functions of seed and counters, so there is no generator to save.
 
 /// What a loaded checkpoint tells.
@@ -133,6 +135,8 @@ json state_of(const Trainer& trainer, const json& data) {
                     {"tokens", trainer.tokens_seen()},
                     {"data", data},
                     {"rules", rules_of(trainer)},
+                    {"evaluation", object_of({{"mean_depth", trainer.depth().mean_depth()},
+                                              {"state_scale", trainer.options().state_scale}})},
                     {"precision", name_of(dtype_of<typename Trainer::network_type::scalar>())},
                     {"fingerprint", fingerprint<A>()},
                     {"architecture", std::move(lines)}});
@@ -220,6 +224,22 @@ std::optional<resumed> resume_latest(Trainer& trainer, const std::filesystem::pa
   const std::optional<std::filesystem::path> folder = latest_checkpoint(run);
   if (!folder) return std::nullopt;
   return load_checkpoint(trainer, *folder);
+}
+
+/// How a trained model wants to be run.
+struct evaluation_settings {
+  int steps = 1;           // r = rbar, the mean of its training (recurrent_depth, section 2)
+  double state_scale = 1;  // init_scale of its training
+};
+/// Throws where the checkpoint does not say, or says what cannot be.
+inline evaluation_settings evaluation_of(const std::filesystem::path& checkpoint) {
+  const std::filesystem::path file = checkpoint / detail::state_file;
+  const json root = parse_json(read_file(file), file.string());
+  const json_field state(root, file.string()), told = state["evaluation"];
+  const double mean = told["mean_depth"].real(), scale = told["state_scale"].real();
+  require(mean >= 0 && mean <= detail::depth_limit, told.where(), ".mean_depth: ", mean, " is no number of steps");
+  require(scale >= 0 && scale <= 1e30, told.where(), ".state_scale: ", scale, " is no scale; it lies in [0, 1e30]");
+  return {(std::max)(1, static_cast<int>(std::lround(mean))), scale};
 }
 
 /// Loads weights alone: from a checkpoint, or from any safetensors file with this architecture's names and shapes. F16, BF16,
