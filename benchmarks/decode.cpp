@@ -5,9 +5,11 @@
 //   prompt  the prompt's pass up to the first token; items are its tokens
 //
 // bytes_per_second of decode: weights that a round streams once each time they are used (packed copies), without keys and
-// values. The floor is this number at the machine's read bandwidth.
+// values. of_reading: that over the rate at which the same threads read as many bytes as a step's weights have, median of
+// measurements between the rounds: 1 is the floor.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -16,6 +18,8 @@
 #include <gyre/generate/generator.hpp>
 #include <gyre/layers/gated_mlp.hpp>
 #include <gyre/layers/sequence_attention.hpp>
+
+#include "peak.hpp"
 
 namespace {
 
@@ -60,19 +64,28 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 void decode(benchmark::State& state) {
   setup s(state);
+  gyre::thread_pool readers(static_cast<int>(state.range(3)));
+  std::vector<double> reading;
+  double time = 0;
   for (auto _ : state) {
     s.start();
     const auto start = std::chrono::steady_clock::now();
     s.generator.run();
-    state.SetIterationTime(seconds_since(start));
+    const double took = seconds_since(start);
+    state.SetIterationTime(took);
+    time += took;
     s.finish();
+    reading.push_back(gyre_benchmark::read_rate(readers, std::size_t{Model::loop::parameter_count} * sizeof(float)));
   }
   const gyre::index rounds = static_cast<gyre::index>(state.iterations()) * new_tokens;
   // A step reads the core and the adapter's half for the state; the rest, with the adapter's other half, is read once.
   const gyre::index step = Model::loop::parameter_count - gyre::index{sizes.width} * sizes.width,
                     once = Model::parameter_count - step;
   state.SetItemsProcessed(rounds * s.sequences);
-  state.SetBytesProcessed(rounds * (once + step * state.range(0)) * static_cast<gyre::index>(sizeof(float)));
+  const gyre::index bytes = rounds * (once + step * state.range(0)) * static_cast<gyre::index>(sizeof(float));
+  state.SetBytesProcessed(bytes);
+  std::nth_element(reading.begin(), reading.begin() + reading.size() / 2, reading.end());
+  state.counters["of_reading"] = static_cast<double>(bytes) / time / reading[reading.size() / 2];
 }
 
 void prompt(benchmark::State& state) {

@@ -1,12 +1,14 @@
-// The multiply-add rate that threads reach in registers: what every other rate is a fraction of.
+// The machine's two ceilings, for the threads at hand: multiply-adds in registers, and bytes read.
 #pragma once
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <vector>
 
+#include <gyre/backend/cpu/aligned.hpp>
 #include <gyre/backend/cpu/pool.hpp>
 #include <gyre/backend/cpu/simd.hpp>
 
@@ -41,6 +43,37 @@ double register_rate(gyre::thread_pool& pool) {
   const double time = seconds() - begin;
   benchmark::DoNotOptimize(results.data());
   return static_cast<double>(tasks * rounds) * 12 * gyre::detail::simd<T>::width * 2 / time;
+}
+
+/// Bytes a second of all threads together, each reading its share of `bytes` again and again, over about 10 ms. A size between
+/// the caches' gives the rate of the next memory behind the smaller one.
+inline double read_rate(gyre::thread_pool& pool, std::size_t bytes) {
+  using gyre::detail::simd;
+  constexpr gyre::index width = simd<float>::width, step = 8 * width;
+  const gyre::index share = static_cast<gyre::index>(bytes / sizeof(float)) / pool.threads() / step * step;
+  const gyre::detail::aligned_memory memory =
+      gyre::detail::allocate_aligned(static_cast<std::size_t>(share * pool.threads()) * sizeof(float));
+  float* const data = reinterpret_cast<float*>(memory.get());
+  std::vector<float> results(static_cast<std::size_t>(pool.threads()));
+  const auto pass = [&] {
+    pool.run(pool.threads(), [&](gyre::index task, int) {
+      simd<float> sums[8] = {};
+      for (auto& s : sums) s = simd<float>::zero();
+      const float* const from = data + task * share;
+      for (gyre::index i = 0; i < share; i += step)
+        for (gyre::index j = 0; j < 8; ++j) sums[j] = sums[j] + simd<float>::load(from + i + j * width);
+      for (gyre::index j = 1; j < 8; ++j) sums[0] = sums[0] + sums[j];
+      results[static_cast<std::size_t>(task)] = sum(sums[0]);
+    });
+    benchmark::DoNotOptimize(results.data());
+  };
+  pool.run(pool.threads(), [&](gyre::index task, int) { std::fill_n(data + task * share, share, 1.0f); });
+  pass();
+  const double begin = seconds();
+  double time = 0;
+  int passes = 0;
+  for (; time < 0.01; time = seconds() - begin, ++passes) pass();
+  return static_cast<double>(share * pool.threads()) * sizeof(float) * passes / time;
 }
 
 }  // namespace gyre_benchmark
