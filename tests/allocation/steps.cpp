@@ -37,7 +37,7 @@ TEST_CASE("the counter sees every way of taking memory") {
   CHECK(allocations_in([&] { std::free(used(std::malloc(100))); }) == 1);
   CHECK(allocations_in([&] { ::operator delete(used(::operator new(100))); }) == 1);
   CHECK(allocations_in([&] { std::free(used(std::aligned_alloc(64, 128))); }) == 1);
-  CHECK(allocations_in([&] { ::operator delete(used(::operator new(128, std::align_val_t{64})), std::align_val_t{64}); }) >=
+  CHECK(allocations_in([&] { ::operator delete (used(::operator new (128, std::align_val_t{64})), std::align_val_t{64}); }) >=
         1);
   CHECK(allocations_in([&] {
           void* memory = nullptr;

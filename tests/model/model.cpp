@@ -22,9 +22,10 @@ using with = gyre::model<tiny, Parts...>;
 
 // L = lP + rbar lR + lC, however the layers are bundled (recurrent_depth, section 2).
 constexpr double flat = 2 + 4 * 3 + 1;
-static_assert(with<prelude<stack<2, Block>>, recurrent<chain<Block, Block, Block>>, coda<Block>>::facts.effective_depth == flat);
-static_assert(with<prelude<chain<stack<2, Block>>>, recurrent<chain<Block, stack<2, Block>>>, coda<Block>>::facts.effective_depth ==
+static_assert(with<prelude<stack<2, Block>>, recurrent<chain<Block, Block, Block>>, coda<Block>>::facts.effective_depth ==
               flat);
+static_assert(with<prelude<chain<stack<2, Block>>>, recurrent<chain<Block, stack<2, Block>>>, coda<Block>>::facts
+                  .effective_depth == flat);
 static_assert(with<prelude<stack<1, stack<2, Block>>>, recurrent<checkpoint<stack<3, Block>>>, coda<chain<Block>>>::facts
                   .effective_depth == flat);
 static_assert(with<prelude<Block>, recurrent<stack<3, stack<2, Block>>>>::core_depth == 6);

@@ -40,8 +40,10 @@ using real_t = typename real_of<T>::type;
 
 template <class T>
 constexpr real_t<T> real_part(const T& x) {
-  if constexpr (std::is_same_v<real_t<T>, std::remove_cv_t<T>>) return x;
-  else return x.real();
+  if constexpr (std::is_same_v<real_t<T>, std::remove_cv_t<T>>)
+    return x;
+  else
+    return x.real();
 }
 
 /// A matrix somewhere in memory, all sizes dynamic: what an operation of a backend sees. Row-major; `stride` is the distance
@@ -52,7 +54,8 @@ struct matrix_view {
   index rows = 0, cols = 0, stride = 0;
 
   constexpr matrix_view() = default;
-  constexpr matrix_view(T* data_, index rows_, index cols_, index stride_) : data(data_), rows(rows_), cols(cols_), stride(stride_) {}
+  constexpr matrix_view(T* data_, index rows_, index cols_, index stride_)
+      : data(data_), rows(rows_), cols(cols_), stride(stride_) {}
   constexpr matrix_view(T* data_, index rows_, index cols_) : matrix_view(data_, rows_, cols_, cols_) {}
 
   constexpr T* operator[](index row) const { return data + row * stride; }

@@ -119,7 +119,8 @@ struct describer {
   static std::string text(const sequence_attention<D, O>*) {
     return "sequence_attention(" + std::to_string(D.heads) + " heads, " + std::to_string(D.key_value_heads()) +
            " of keys and values, width " + std::to_string(D.width_per_head()) + ", rope base " + shortest_text(D.rope_base) +
-           (O.pairs == pairing::adjacent ? ", adjacent pairs" : ", half-split pairs") + (O.query_key_bias ? ", q/k bias)" : ")");
+           (O.pairs == pairing::adjacent ? ", adjacent pairs" : ", half-split pairs") +
+           (O.query_key_bias ? ", q/k bias)" : ")");
   }
   template <dims D>
   static std::string text(const gated_mlp<D>*) {

@@ -20,8 +20,8 @@ struct coda {
 
 /// Rules of embedding, head and n_c, the norm after the loop and before the head.
 struct model_options {
-  bool tied_head = true;       // the head is the embedding
-  double embedding_scale = 0;  // gamma; 0: sqrt(width)
+  bool tied_head = true;            // the head is the embedding
+  double embedding_scale = 0;       // gamma; 0: sqrt(width)
   gain final_gain = gain::learned;  // n_c's
   constexpr bool operator==(const model_options&) const = default;
 };

@@ -135,8 +135,8 @@ json state_of(const Trainer& trainer, const json& data) {
                     {"tokens", trainer.tokens_seen()},
                     {"data", data},
                     {"rules", rules_of(trainer)},
-                    {"evaluation", object_of({{"mean_depth", trainer.depth().mean_depth()},
-                                              {"state_scale", trainer.options().state_scale}})},
+                    {"evaluation",
+                     object_of({{"mean_depth", trainer.depth().mean_depth()}, {"state_scale", trainer.options().state_scale}})},
                     {"precision", name_of(dtype_of<typename Trainer::network_type::scalar>())},
                     {"fingerprint", fingerprint<A>()},
                     {"architecture", std::move(lines)}});

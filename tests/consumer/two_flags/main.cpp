@@ -26,7 +26,8 @@ int main() {
   const part_result plain = run_plain();
   const part_result wide = run_wide(run_plain().parameters);
   const part_result again = run_plain(run_wide().parameters);
-  std::cout << plain.instruction_set << ": loss " << plain.loss << '\n' << wide.instruction_set << ": loss " << wide.loss << '\n';
+  std::cout << plain.instruction_set << ": loss " << plain.loss << '\n'
+            << wide.instruction_set << ": loss " << wide.loss << '\n';
 
   // Random numbers are the same bits everywhere. Sums of at most 97 x 80 products are ordered differently by the two kernels
   // and pass through 6 layers; 1e-4 is 800 roundings of fp32.
