@@ -164,7 +164,7 @@ class Huginn(nn.Module):
 
     def decode(self, tokens, s, position, caches, steps):
         """Greedy next token. tokens (1, n) begin at `position`, caches: one per executed layer."""
-        first = position.positions if isinstance(position, Fixed) else slice(position.first, position.first + tokens.shape[1])
+        first = slice(position.first, position.first + tokens.shape[1])
         cosine, sine, mask = self.cosine[first], self.sine[first], position.mask
         e = self.wte(tokens) * math.sqrt(self.config.hidden)
         slot = 0
@@ -181,8 +181,8 @@ class Huginn(nn.Module):
         return F.linear(self.ln_f(x[:, -1:]), self.wte.weight).argmax(-1)
 
 
-class Growing:
-    """Where new tokens stand when caches grow: keys and values are views of what has been written."""
+class Position:
+    """Where new tokens stand, and what they see."""
 
     def __init__(self, first, count):
         self.first = first
@@ -190,7 +190,7 @@ class Growing:
         self.mask = None if count == 1 else torch.ones(count, first + count, dtype=torch.bool).tril(first)
 
 
-class GrowingCache:
+class Cache:
     def __init__(self, config):
         shape = (1, config.heads, config.context, config.hidden // config.heads)
         self.k, self.v, self.used = torch.zeros(shape), torch.zeros(shape), 0
@@ -200,24 +200,6 @@ class GrowingCache:
         self.k[:, :, self.used : end], self.v[:, :, self.used : end] = k, v
         self.used = end
         return self.k[:, :, :end], self.v[:, :, :end]
-
-
-class Fixed:
-    """Where new tokens stand when every shape is fixed, as torch.compile likes it: all keys, and a mask."""
-
-    def __init__(self, positions, context):
-        self.positions = positions
-        self.mask = torch.arange(context) <= positions[:, None]
-
-
-class FixedCache:
-    def __init__(self, k, v, positions):
-        self.k, self.v, self.positions = k, v, positions
-
-    def append(self, k, v):
-        self.k.index_copy_(2, self.positions, k)
-        self.v.index_copy_(2, self.positions, v)
-        return self.k, self.v
 
 
 def train_run(config, variant):
@@ -245,38 +227,21 @@ def decode_run(config, variant):
     model = Huginn(config).eval()
     slots = config.prelude + config.steps * config.core + config.coda
     prompt = torch.randint(config.vocab, (1, config.prompt))
+    decode = torch.compile(model.decode, options=config.inductor) if variant == "compile" else model.decode
 
     @torch.inference_mode()
-    def growing():
-        caches = [GrowingCache(config) for _ in range(slots)]
+    def answer():
+        caches = [Cache(config) for _ in range(slots)]
         tokens, first = prompt, 0
         started = None
         for _ in range(config.new + 1):
             state = model.initial_state(1, tokens.shape[1])
-            now = model.decode(tokens, state, Growing(first, tokens.shape[1]), caches, config.steps)
+            now = decode(tokens, state, Position(first, tokens.shape[1]), caches, config.steps)
             first, tokens = first + tokens.shape[1], now
             started = started or time.perf_counter()  # the prompt's pass is not decoding
         return config.new, tokens.item(), time.perf_counter() - started
 
-    shape = (1, config.heads, config.context, config.hidden // config.heads)
-
-    def fixed_step(tokens, state, positions, keys, values):
-        caches = [FixedCache(k, v, positions) for k, v in zip(keys, values)]
-        return model.decode(tokens, state, Fixed(positions, config.context), caches, config.steps)
-
-    one_token = torch.compile(fixed_step, dynamic=False, options=config.inductor)
-
-    @torch.inference_mode()
-    def fixed():
-        # One tensor per slot: views of one big tensor would be copied whole at each write.
-        keys, values = [torch.zeros(shape) for _ in range(slots)], [torch.zeros(shape) for _ in range(slots)]
-        now = fixed_step(prompt, model.initial_state(1, config.prompt), torch.arange(config.prompt), keys, values)
-        started = time.perf_counter()
-        for position in range(config.prompt, config.prompt + config.new):
-            now = one_token(now, model.initial_state(1, 1), torch.tensor([position]), keys, values)
-        return config.new, now.item(), time.perf_counter() - started
-
-    return fixed if variant == "compile" else growing
+    return answer
 
 
 def measure(run, seconds):
