@@ -1,10 +1,16 @@
-// The macros of gyre: the inline namespace that tells differently compiled copies of the library apart.
+// The macros of gyre: which kernels there are, and the inline namespace that tells differently compiled copies apart.
 #pragma once
 
 #include <gyre/version.hpp>
 
-// Two translation units of one program may be compiled for different instruction sets. Types and functions then differ, so
-// the instruction set is part of every symbol's name, beside the version: the linker keeps both copies.
+// The `cpu` backend's kernels are written in vectors of the GNU language extensions, which g++ and clang understand. Defined,
+// GYRE_SCALAR_KERNELS chooses the same kernels in plain loops; for other compilers it is defined here.
+#if !defined(__GNUC__) && !defined(GYRE_SCALAR_KERNELS)
+#define GYRE_SCALAR_KERNELS
+#endif
+
+// Two translation units of one program may be compiled for different instruction sets, or one with scalar kernels. Types and
+// functions then differ, so both are part of every symbol's name, beside the version: the linker keeps both copies.
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512BW__)
 #define GYRE_INSTRUCTION_SET avx512
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -12,10 +18,15 @@
 #else
 #define GYRE_INSTRUCTION_SET portable
 #endif
+#if defined(GYRE_SCALAR_KERNELS)
+#define GYRE_KERNELS scalar
+#else
+#define GYRE_KERNELS vector
+#endif
 
-#define GYRE_JOIN_(major, minor, set) v##major##_##minor##_##set
-#define GYRE_JOIN(major, minor, set) GYRE_JOIN_(major, minor, set)
-#define GYRE_ABI GYRE_JOIN(GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR, GYRE_INSTRUCTION_SET)
+#define GYRE_JOIN_(major, minor, set, kernels) v##major##_##minor##_##set##_##kernels
+#define GYRE_JOIN(major, minor, set, kernels) GYRE_JOIN_(major, minor, set, kernels)
+#define GYRE_ABI GYRE_JOIN(GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR, GYRE_INSTRUCTION_SET, GYRE_KERNELS)
 
 // Opens and closes namespace gyre. Everything public lives in gyre::; what users must not touch is in gyre::detail.
 #define GYRE_BEGIN namespace gyre { inline namespace GYRE_ABI {

@@ -1,65 +1,12 @@
 // Sequence attention forward, stored and cached, against the reference in long double, and against itself bit by bit.
-#include <catch2/catch.hpp>
-
-#include <algorithm>
-#include <memory>
-
-#include <gyre/backend/cpu.hpp>
-#include <gyre/backend/reference.hpp>
-
-#include "support.hpp"
-#include "support/compare.hpp"
+#include "attention_checks.hpp"
 
 namespace gyre_test {  // at global scope POSIX has an `index` of its own
 namespace {
 
-using gyre::attention_shape;
-using gyre::batch_layout;
 using gyre::cache_lane;
-using gyre::cpu;
-using gyre::reference;
-using gyre::sequence_span;
-using exact = long double;
 
-struct heads_case {
-  index heads, kv_heads, width;
-};
 constexpr heads_case head_cases[] = {{1, 1, 2}, {4, 4, 64}, {5, 1, 40}, {6, 2, 16}, {2, 1, 256}, {130, 1, 4}, {3, 3, 33}};
-
-attention_shape shape_of(heads_case h) { return {h.heads, h.kv_heads, h.width, 1 / std::sqrt(static_cast<double>(h.width))}; }
-
-template <class T>
-struct operands {
-  grid<T> q, k, v;
-  operands(index rows, heads_case h, std::uint64_t number, double spread = 1)
-      : q(random_grid<T>(rows, h.heads * h.width, number, spread)),
-        k(random_grid<T>(rows, h.kv_heads * h.width, number + 1, spread)),
-        v(random_grid<T>(rows, h.kv_heads * h.width, number + 2)) {}
-};
-
-/// The error that an element of the output may have: a score of d products has 2 d eps sum |q k| scale, so a weight has that as
-/// its relative error and twice it after the division by their sum; the sum over n values adds 2 n eps, the exponential and
-/// the divisions a few eps more. All of it times sum p |v|, which `size` holds.
-template <class T>
-auto output_limit(const batch_layout& layout, heads_case h, const grid<exact>& q, const grid<exact>& k,
-                  const grid<exact>& size) {
-  auto factors = std::make_shared<grid<exact>>(layout.rows(), h.heads);
-  for (const sequence_span& s : layout.sequences())
-    for (index i = 0; i < s.count; ++i)
-      for (index head = 0; head < h.heads; ++head) {
-        const index g = head / (h.heads / h.kv_heads);
-        exact most = 0;
-        for (index j = 0; j <= i; ++j) {
-          exact dot = 0;
-          for (index c = 0; c < h.width; ++c)
-            dot += std::fabs(q[s.begin + i][head * h.width + c] * k[s.begin + j][g * h.width + c]);
-          most = std::max(most, dot / std::sqrt(static_cast<exact>(h.width)));
-        }
-        (*factors)[s.begin + i][head] =
-            (4 * static_cast<exact>(h.width + 2) * most + 2 * static_cast<exact>(i + 1) + 24) * epsilon<T>;
-      }
-  return [=, &size](index i, index j) { return (*factors)[i][j / h.width] * size[i][j]; };
-}
 
 /// A lane's memory of one layer: `capacity` keys, then as many values, NaN where nothing was written.
 template <class T>
@@ -82,32 +29,8 @@ grid<T> slice(const grid<T>& x, index first, index count) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("attention agrees with the reference for ragged batches, grouped queries, odd widths", "", float, double) {
-  using T = TestType;
   for (const heads_case h : head_cases)
-    for (const double spread : {1.0, 4.0}) {
-      CAPTURE(h.heads, h.kv_heads, h.width, spread);
-      cpu b(2);
-      const batch_layout layout = ragged({7, 0, 1, 129, 1, 260, 96, 128, 0});
-      const operands<T> x(layout.rows(), h, 1, spread);
-      const grid<exact> q = x.q.template as<exact>(), k = x.k.template as<exact>();
-      grid<T> o(layout.rows(), h.heads * h.width), lse(layout.rows(), h.heads, 0);
-      grid<exact> o_want(layout.rows(), h.heads * h.width), size(layout.rows(), h.heads * h.width),
-          lse_want(layout.rows(), h.heads, 0), again(layout.rows(), h.heads, 0);
-      b.attention(x.q.read(), x.k.read(), x.v.read(), layout, shape_of(h), o.view(), lse.data());
-      reference().attention(q.read(), k.read(), x.v.template as<exact>().read(), layout, shape_of(h), o_want.view(),
-                            lse_want.data());
-      reference().attention(q.read(), k.read(), x.v.absolute().template as<exact>().read(), layout, shape_of(h), size.view(),
-                            again.data());
-      const auto limit = output_limit<T>(layout, h, q, k, size);
-      CHECK(differences(o.read(), o_want.view(), limit) == "");
-      CHECK(differences(lse.read(), lse_want.view(), [&](index i, index head) {
-              // The relative error of the sum, and the rounding of the result and of the maximum.
-              return limit(i, head * h.width) / size[i][head * h.width] +
-                     8 * epsilon<T> * (std::fabs(lse_want[i][head]) + 8 * spread * spread);
-            }) == "");
-      CHECK(o.margins_intact());
-      CHECK(lse.margins_intact());
-    }
+    for (const double spread : {1.0, 4.0}) check_attention<TestType>(h, ragged({7, 0, 1, 129, 1, 260, 96, 128, 0}), spread);
 }
 
 TEMPLATE_TEST_CASE("decoding token by token, prefill in pieces and training give the same bits", "", float, double) {

@@ -13,7 +13,7 @@ GYRE_BEGIN
 
 namespace detail {
 
-#if defined(__GNUC__)
+#if !defined(GYRE_SCALAR_KERNELS)
 
 /// Of the 2 x width lanes of a and b together, every second one, from lane Odd on.
 template <int Odd, class T>

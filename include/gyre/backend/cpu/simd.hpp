@@ -1,21 +1,24 @@
 // One vector register of float or double, as wide as the instruction set the translation unit is compiled for.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
-#if (defined(__AVX512F__) || defined(__FMA__)) && defined(__GNUC__)
+#include <gyre/config.hpp>
+
+#if (defined(__AVX512F__) || defined(__FMA__)) && !defined(GYRE_SCALAR_KERNELS)
 #include <immintrin.h>
 #endif
 
-#include <gyre/config.hpp>
-
 // The same conditions as those that choose the instruction set in the namespace's name: a layout never differs between units
 // that share a namespace.
-#if defined(__GNUC__) && defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512BW__)
+#if defined(GYRE_SCALAR_KERNELS)
+#define GYRE_SIMD_BYTES 16
+#elif defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512BW__)
 #define GYRE_SIMD_BYTES 64
-#elif defined(__GNUC__) && defined(__AVX2__) && defined(__FMA__)
+#elif defined(__AVX2__) && defined(__FMA__)
 #define GYRE_SIMD_BYTES 32
 #else
 #define GYRE_SIMD_BYTES 16
@@ -36,7 +39,7 @@ namespace detail {
 
 inline constexpr int simd_bytes = GYRE_SIMD_BYTES;
 
-#if defined(__GNUC__)
+#if !defined(GYRE_SCALAR_KERNELS)
 
 /// A vector of T. Arithmetic is lane by lane.
 template <class T>
@@ -80,12 +83,12 @@ GYRE_INLINE simd<T> fma(simd<T> a, simd<T> b, simd<T> c) {
 #endif
 }
 
-#else  // no vector extensions: plain loops, which a compiler may vectorise
+#else  // plain loops, which a compiler may vectorise
 
 template <class T>
 struct simd {
   static constexpr int width = simd_bytes / static_cast<int>(sizeof(T));
-  T v[width];
+  T v[std::size_t{width}];
 
   static simd load(const T* from) {
     simd r;
@@ -120,9 +123,16 @@ struct simd {
   T operator[](int lane) const { return v[lane]; }
 };
 
+/// Written out where the processor has it: a compiler that fuses a product and a sum of its own accord does so in one place and
+/// not in another.
 template <class T>
 simd<T> fma(simd<T> a, simd<T> b, simd<T> c) {
+#if defined(__FMA__) || (defined(FP_FAST_FMA) && defined(FP_FAST_FMAF))
+  for (int i = 0; i < simd<T>::width; ++i) c.v[i] = std::fma(a.v[i], b.v[i], c.v[i]);
+  return c;
+#else
   return a * b + c;
+#endif
 }
 
 #endif

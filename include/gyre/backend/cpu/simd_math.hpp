@@ -97,7 +97,7 @@ GYRE_INLINE simd<T> accumulate_vectors(index n, F f) {
   return (s0 + s1) + (s2 + s3);
 }
 
-#if defined(__GNUC__)
+#if !defined(GYRE_SCALAR_KERNELS)
 
 /// Lane by lane x < limit ? a : b; b where either is NaN.
 template <class T>

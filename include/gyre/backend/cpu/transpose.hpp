@@ -19,7 +19,7 @@ struct turned_block {
 
   /// to[k * stride + i] = row[i][at + k] for i < rows, k < per_lane.
   GYRE_INLINE static void run(const T* const* row, index at, T* to, index stride) {
-#if defined(__GNUC__)
+#if !defined(GYRE_SCALAR_KERNELS)
     const auto store = [&](int k, vector v) GYRE_INLINE_LAMBDA { std::memcpy(to + k * stride, &v, sizeof v); };
     const vector a = load(row, at, indices{}), b = load(row + 1, at, indices{});
     if constexpr (per_lane == 2) {
@@ -40,7 +40,7 @@ struct turned_block {
 #endif
   }
 
-#if defined(__GNUC__)
+#if !defined(GYRE_SCALAR_KERNELS)
  private:
   using lane [[gnu::vector_size(16)]] = T;
   using vector[[gnu::vector_size(simd_bytes >= 32 ? 32 : 16)]] = T;

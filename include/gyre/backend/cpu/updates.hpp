@@ -17,7 +17,7 @@ namespace detail {
 
 inline constexpr index update_chunk = 16384;  // scalars of one task
 
-#if defined(__GNUC__)
+#if !defined(GYRE_SCALAR_KERNELS)
 template <class T>
 GYRE_INLINE simd<T> square_root(simd<T> x) {
   using native = typename simd<T>::native;
