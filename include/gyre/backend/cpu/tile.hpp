@@ -27,13 +27,6 @@ enum class tile_source {
   transposed,  // consecutive rows are adjacent, k a stride apart
 };
 
-// Under the address sanitizer, which checks every load, the unrolled loop takes half a minute to compile.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool tile_unrolled = false;
-#else
-inline constexpr bool tile_unrolled = true;
-#endif
-
 enum class cache_use { write, read_soon, read_later };
 
 /// Asks for the cache lines at `from`, sizeof...(Line) of them.
@@ -114,7 +107,7 @@ GYRE_KERNEL void tile(const tile_work<T>& work) {
   const T *a = a_first, *b = b_first, *c_fetch = soon, *b_fetch = ahead;
   index k = 0;
   constexpr index steps = H * across > 12 ? 2 : 4;  // of a pass: tall tiles have work enough beside the loop's own
-  for (; tile_unrolled && k + steps <= depth; k += steps) {
+  for (; k + steps <= depth; k += steps) {
     if constexpr (H == tile_shape<T>::rows) {
       // Little by little: all at once they would occupy every slot for pending cache lines.
       cache_fetch<cache_use::write>(c_fetch, lines);
