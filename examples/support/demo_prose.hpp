@@ -28,7 +28,7 @@ inline bool train_prose(prose_run& run, text_data& data, const gyre::cpu& device
   session_options options;
   options.folder = folder, options.name = run.name, options.resume_command = "./run demo";
   options.validate_steps = 250, options.depths = {1, 2, 4, 8, 16, 32}, options.validation_tokens = 8192;
-  if (run.depth.most_depth() == 1) options.watch_steps = 0;  // it cannot use more steps, and need not be warned of it
+  if (run.depth.most_draw().total() == 1) options.watch_steps = 0;  // it cannot use more steps, and need not be warned of it
   std::uint64_t total = 0;
   if (const auto latest = gyre::latest_checkpoint(folder)) {
     const gyre::json data_there = checkpoint_data(*latest);

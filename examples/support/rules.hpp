@@ -16,12 +16,9 @@ struct any_depth {
   using choice = std::variant<gyre::fixed_depth, gyre::uniform_depth, gyre::lognormal_poisson>;
   choice inner = gyre::fixed_depth{};
   std::uint64_t curriculum_steps = 0;  // the total of optimiser steps that a curriculum follows; 0: no curriculum
-  int backprop = 0;                    // of the rule inside: where trainers look for it
 
   any_depth(choice rule = gyre::fixed_depth{}, std::uint64_t curriculum = 0)
-      : inner(std::move(rule)), curriculum_steps(curriculum) {
-    backprop = std::visit([](const auto& r) { return r.backprop; }, inner);
-  }
+      : inner(std::move(rule)), curriculum_steps(curriculum) {}
 
   /// f(rule) of the rule inside, which is a gyre::curriculum if there is one.
   template <class F>
@@ -35,8 +32,8 @@ struct any_depth {
   double mean_depth() const {
     return visit([](const auto& rule) { return rule.mean_depth(); });
   }
-  int most_depth() const {
-    return visit([](const auto& rule) { return rule.most_depth(); });
+  gyre::depth_draw most_draw() const {
+    return visit([](const auto& rule) { return rule.most_draw(); });
   }
   void validate() const {
     visit([](const auto& rule) { rule.validate(); });

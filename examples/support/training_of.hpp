@@ -44,7 +44,7 @@ class training_of final : public training {
   gyre::resumed load(const std::filesystem::path& checkpoint) override { return gyre::load_checkpoint(trainer_, checkpoint); }
 
   int vocabulary() const override { return A::shape.vocab; }
-  int most_depth() const override { return trainer_.depth().most_depth(); }
+  int most_depth() const override { return trainer_.depth().most_draw().total(); }
   int context() const override { return A::shape.context; }
   gyre::index parameters() const override { return A::parameter_count; }
   double flops(gyre::index rows, gyre::index length, gyre::depth_draw draw) const override {

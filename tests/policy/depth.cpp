@@ -25,13 +25,14 @@ TEST_CASE("a draw is n = max(r - k, 0) steps without gradient, then min(k, r) wi
   CHECK(depth_draw::of(9, 8) == depth_draw{1, 8});
   CHECK(depth_draw::of(5, 0) == depth_draw{0, 5});
   CHECK(depth_draw{25, 8}.total() == 33);
+  CHECK(depth_draw::larger({25, 3}, {4, 8}) == depth_draw{25, 8});
 }
 
 TEST_CASE("fixed depth is fixed", "[depth]") {
   const fixed_depth rule{8, 3};
   for (std::uint64_t step : {1u, 2u, 1000000u}) CHECK(rule.draw(seed{step}, step) == depth_draw{5, 3});
   CHECK(rule.mean_depth() == 8);
-  CHECK(rule.most_depth() == 8);
+  CHECK(rule.most_draw() == depth_draw{5, 3});
   CHECK(fixed_depth{8}.draw(seed{}, 1) == depth_draw{0, 8});
 }
 
@@ -48,7 +49,8 @@ TEST_CASE("uniform depth draws every depth equally often", "[depth]") {
   for (int r = 1; r <= 6; ++r)
     CHECK(std::fabs(counts[static_cast<std::size_t>(r)] - trials / 6.0) < 5 * std::sqrt(trials * 5 / 36.0));
   CHECK(rule.mean_depth() == 3.5);
-  CHECK(rule.most_depth() == 6);
+  CHECK(rule.most_draw() == depth_draw{2, 4});
+  CHECK(uniform_depth{1, 6}.most_draw() == depth_draw{0, 6});
 }
 
 TEST_CASE("log-normal Poisson depth has mean rbar + 1 and the variance of its mixture", "[depth]") {
@@ -66,7 +68,7 @@ TEST_CASE("log-normal Poisson depth has mean rbar + 1 and the variance of its mi
       REQUIRE(p >= 1);
       sum += p;
       squares += (p - 1 - mean) * (p - 1 - mean);
-      beyond += p > rule.most_depth();
+      beyond += depth_draw::larger(d, rule.most_draw()) != rule.most_draw();
       most = (std::max)(most, p);
     }
     // X = p - 1: E X = m, Var X = m + v with v = m^2 (e^{s^2} - 1). Central fourth moment from the raw ones of tau,
@@ -79,12 +81,13 @@ TEST_CASE("log-normal Poisson depth has mean rbar + 1 and the variance of its mi
     CHECK(std::fabs(sum / trials - (mean + 1)) < 5 * std::sqrt(variance / trials));
     CHECK(std::fabs(squares / trials - variance) < 5 * std::sqrt((fourth - variance * variance) / trials));
     CHECK(beyond <= 3);  // 0.2 expected at most
-    CHECK(rule.most_depth() < 2.5 * most);
+    CHECK(rule.most_draw().gradient_steps == 8);
+    CHECK(rule.most_draw().total() < 2.5 * most);
     CHECK(rule.mean_depth() == mean);
   }
-  // The quantile behind most_depth, and its Poisson part alone, where the exact tail can be summed.
+  // The quantile behind most_draw, and its Poisson part alone, where the exact tail can be summed.
   CHECK(std::erfc(4.892 / std::sqrt(2.0)) / 2 <= 5e-7);
-  const int most = lognormal_poisson{.mean = 20, .backprop = 4, .sigma = 0}.most_depth();
+  const int most = lognormal_poisson{.mean = 20, .backprop = 4, .sigma = 0}.most_draw().total();
   double tail = 0;
   for (int k = most; k < 400; ++k) tail += std::exp(k * std::log(20.0) - 20 - std::lgamma(k + 1.0));
   CHECK(tail < 5e-7);
@@ -118,7 +121,7 @@ TEST_CASE("a curriculum grows the mean as 1 + (rbar - 1)(1 - sqrt(1 - u))", "[de
   CHECK(rule.at(500).mean == 33);
   CHECK(rule.at(225).backprop == 8);
   CHECK(rule.mean_depth() == 33);
-  CHECK(rule.most_depth() == rule.rule.most_depth());
+  CHECK(rule.most_draw() == rule.rule.most_draw());
   for (std::uint64_t t : {1u, 225u, 400u}) CHECK(rule.draw(seed{1}, t) == rule.at(t).draw(seed{1}, t));
   CHECK(rule.draw(seed{1}, 400) == rule.rule.draw(seed{1}, 400));
 
@@ -141,7 +144,7 @@ TEST_CASE("fields that make no depth rule are refused with their numbers", "[dep
   CHECK_THROWS_WITH((uniform_depth{5, 4}.draw(seed{}, 1)), Contains("low is 5 and high is 4"));
   CHECK_THROWS_AS((uniform_depth{0, 4}.draw(seed{}, 1)), gyre::error);
   CHECK_THROWS_WITH((lognormal_poisson{.mean = 0}.draw(seed{}, 1)), Contains("mean is 0"));
-  CHECK_THROWS_AS((lognormal_poisson{.mean = nan}.most_depth()), gyre::error);
+  CHECK_THROWS_AS((lognormal_poisson{.mean = nan}.most_draw()), gyre::error);
   CHECK_THROWS_AS((lognormal_poisson{.mean = infinity}.draw(seed{}, 1)), gyre::error);
   CHECK_THROWS_WITH((lognormal_poisson{.mean = 1e6}.draw(seed{}, 1)), Contains("1e+06"));
   CHECK_THROWS_WITH((lognormal_poisson{.mean = 8, .backprop = -2}.draw(seed{}, 1)), Contains("-2"));

@@ -83,6 +83,43 @@ TEST_CASE("depths are drawn once a step, or for each micro-batch where that is a
   CHECK(differ > 0);
 }
 
+namespace {
+
+/// A user's own rule: many steps of which one carries gradient, or few that all do.
+struct alternating {
+  gyre::depth_draw promised{10, 5};
+
+  gyre::depth_draw draw(gyre::seed, std::uint64_t step, std::uint32_t = 0) const {
+    return step % 2 == 0 ? gyre::depth_draw{10, 1} : gyre::depth_draw{0, 5};
+  }
+  double mean_depth() const { return 8; }
+  gyre::depth_draw most_draw() const { return promised; }
+  void validate() const {}
+};
+
+}  // namespace
+
+TEST_CASE("memory is planned for the steps of either kind that a rule promises, and grows where it draws more", "[trainer]") {
+  const random_rows data(2, 4);
+  const auto bytes_for = [](gyre::depth_draw draw) {
+    return gyre::plan_pass<gyre_test::Tiny, gyre::reference, gyre::fp64>(gyre::batch_layout::uniform(2, 4), draw, true)
+        .tape_bytes;
+  };
+  net_type net(gyre::reference{}, gyre::seed{1});
+  gyre::trainer honest(net, gyre::adamw{.lr = 0}, alternating{});
+  CHECK(honest.plan(2, 4).tape_bytes == bytes_for({10, 5}));
+  std::vector<double> losses;
+  for (int i = 0; i < 4; ++i) losses.push_back(honest.step(data.all()).loss);
+  CHECK(honest.plan(2, 4).tape_bytes == bytes_for({10, 5}));
+  CHECK(honest.plan(2, 4, {1, 9}).tape_bytes == bytes_for({10, 9}));
+
+  gyre::trainer wrong(net, gyre::adamw{.lr = 0}, alternating{{0, 1}});
+  CHECK(wrong.plan(2, 4).tape_bytes == bytes_for({2, 1}));  // the pass's own least
+  for (const double loss : losses) CHECK(wrong.step(data.all()).loss == loss);
+  CHECK(wrong.plan(2, 4).tape_bytes >= bytes_for({10, 5}));
+  CHECK(wrong.plan(2, 4).tape_bytes < bytes_for({0, 15}));
+}
+
 TEST_CASE("a step is one clipped update by the mean gradient, and reports the losses of a plain pass", "[trainer]") {
   const random_rows data(3, 6);
   const double clip = GENERATE(0.05, 1000.0);

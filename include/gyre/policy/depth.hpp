@@ -25,13 +25,19 @@ struct depth_draw {
     const int with_gradient = backprop == 0 ? steps : (std::min)(backprop, steps);
     return {steps - with_gradient, with_gradient};
   }
+  /// The larger of either kind of steps: memory for it is enough for both draws.
+  static constexpr depth_draw larger(depth_draw a, depth_draw b) {
+    return {(std::max)(a.free_steps, b.free_steps), (std::max)(a.gradient_steps, b.gradient_steps)};
+  }
 };
 
 /// A rule that draws r. Draws are functions of (seed, optimiser step counted from 1, micro-batch) alone. Callers that want one
 /// depth for a whole optimiser step, so that accumulated gradients equal those of the large batch, leave `micro_batch` at 0.
 ///   draw(seed, optimiser_step, micro_batch)  the steps to run
 ///   mean_depth()   the mean recurrence rbar, to which evaluation rounds
-///   most_depth()   steps to plan memory for: the largest draw, or one that a draw exceeds with probability below 10^-6
+///   most_draw()    what to plan memory for: the most steps without gradient that are drawn, and the most with, which need not be
+///                  of one draw; or so many that a draw exceeds them with probability below 10^-6. A draw beyond costs an
+///                  allocation, nothing else
 ///   validate()     throws for fields that make no rule, naming the numbers; the others call it
 /// A rule that curriculum can grow has scaled(f) besides: every depth d replaced by 1 + (d - 1) f, f in [0, 1].
 template <class Rule>
@@ -39,7 +45,7 @@ concept depth_rule = std::copyable<Rule> && requires(const Rule& rule, seed s, s
   { rule.draw(s, step, micro_batch) } -> std::same_as<depth_draw>;
   { rule.draw(s, step) } -> std::same_as<depth_draw>;
   { rule.mean_depth() } -> std::same_as<double>;
-  { rule.most_depth() } -> std::same_as<int>;
+  { rule.most_draw() } -> std::same_as<depth_draw>;
   rule.validate();
 };
 
@@ -73,7 +79,7 @@ struct fixed_depth {
     return depth_draw::of(steps, backprop);
   }
   double mean_depth() const { return validate(), steps; }
-  int most_depth() const { return validate(), steps; }
+  depth_draw most_draw() const { return validate(), depth_draw::of(steps, backprop); }
   fixed_depth scaled(double f) const { return {detail::scaled_depth(steps, f), backprop}; }
 };
 
@@ -94,7 +100,7 @@ struct uniform_depth {
     return depth_draw::of(low + static_cast<int>(numbers.below(static_cast<std::uint64_t>(high - low) + 1)), backprop);
   }
   double mean_depth() const { return validate(), (low + high) / 2.0; }
-  int most_depth() const { return validate(), high; }
+  depth_draw most_draw() const { return validate(), depth_draw::of(high, backprop); }
   uniform_depth scaled(double f) const { return {detail::scaled_depth(low, f), detail::scaled_depth(high, f), backprop}; }
 };
 
@@ -123,12 +129,12 @@ struct lognormal_poisson {
   double mean_depth() const { return validate(), mean; }
   /// Exceeded with probability below 10^-6: at most 5e-7 for ln(tau) more than 4.892 sigma above its mean, and, for tau at that
   /// bound or below, at most 5e-7 for Poisson(tau) >= m by Chernoff's bound exp(m - tau) (tau / m)^m.
-  int most_depth() const {
+  depth_draw most_draw() const {
     validate();
     const double tau = mean * std::exp(4.892 * sigma - sigma * sigma / 2);
     double m = std::ceil(tau);
     while (m - tau + m * std::log(tau / m) > std::log(5e-7)) ++m;
-    return static_cast<int>(m);  // Poisson(tau) <= m - 1, and one step more
+    return depth_draw::of(static_cast<int>(m), backprop);  // Poisson(tau) <= m - 1, and one step more
   }
   lognormal_poisson scaled(double f) const {
     lognormal_poisson rule = *this;
@@ -167,7 +173,7 @@ struct curriculum {
   }
   /// Of the finished training: what evaluation uses.
   double mean_depth() const { return validate(), rule.mean_depth(); }
-  int most_depth() const { return validate(), rule.most_depth(); }
+  depth_draw most_draw() const { return validate(), rule.most_draw(); }
 };
 template <scalable_depth_rule Rule>
 curriculum(Rule, std::uint64_t) -> curriculum<Rule>;

@@ -31,21 +31,6 @@ struct trainer_options {
 /// What an observer of run() wants next.
 enum class after_step { go_on, stop };
 
-namespace detail {
-
-/// Steps with gradient of a depth rule's deepest draw; 0: all.
-template <class Depth>
-int backprop_of(const Depth& depth) {
-  if constexpr (requires { depth.backprop; })
-    return depth.backprop;
-  else if constexpr (requires { depth.rule; })
-    return backprop_of(depth.rule);
-  else
-    return 0;
-}
-
-}  // namespace detail
-
 /// Trains a network, which must outlive the trainer. Copies of rules and options are kept; the network's weights change.
 ///
 ///   gyre::trainer trainer(net, gyre::adamw{.lr = 4e-4}, gyre::lognormal_poisson{.mean = 8, .backprop = 4});
@@ -99,7 +84,7 @@ class trainer {
     const index counted = detail::check_batch<A>("trainer", b);
     if (pending_.micro_batches == 0 || options_.depth_per_micro_batch)
       pending_.depth = depth_.draw(options_.seed, number, options_.depth_per_micro_batch ? pending_.micro_batches : 0);
-    if (!pass_.planned(b.rows, b.length, pending_.depth, true)) plan(b.rows, b.length, pending_.depth.total());
+    if (!pass_.planned(b.rows, b.length, pending_.depth, true)) plan(b.rows, b.length, pending_.depth);
     if (pending_.micro_batches == 0) device_.fill(gradient_view(), gradient_t<P>(0));
     const double sum =
         pass_.run(b, static_cast<std::uint64_t>(pending_.rows), state_key{options_.seed, number, options_.state_scale},
@@ -158,10 +143,9 @@ class trainer {
     return steps() - before;
   }
 
-  /// Takes all memory that steps over batches of this size will need. steps() beyond the rule's most_depth() may need more.
-  const pass_plan& plan(index rows, index length, int at_least = 0) {
-    const int most = (std::max)(depth_.most_depth(), at_least);
-    return pass_.plan(rows, length, depth_draw::of(most, detail::backprop_of(depth_)), true);
+  /// Takes all memory that steps over batches of this size will need: for the rule's most_draw(), and for `at_least`.
+  const pass_plan& plan(index rows, index length, depth_draw at_least = {}) {
+    return pass_.plan(rows, length, depth_draw::larger(depth_.most_draw(), at_least), true);
   }
 
   /// Optimiser steps made, rows and counted targets seen, over the whole training.
