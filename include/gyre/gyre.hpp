@@ -48,6 +48,7 @@
 #include <gyre/io/temporary.hpp>
 #include <gyre/io/text.hpp>
 #include <gyre/io/utf8.hpp>
+#include <gyre/layers/depth_attention.hpp>
 #include <gyre/layers/gated_mlp.hpp>
 #include <gyre/layers/linear.hpp>
 #include <gyre/layers/rms_norm.hpp>
@@ -64,6 +65,7 @@
 #include <gyre/ops/updates.hpp>
 #include <gyre/policy/cache.hpp>
 #include <gyre/policy/depth.hpp>
+#include <gyre/policy/depth_encoding.hpp>
 #include <gyre/policy/exits.hpp>
 #include <gyre/policy/initial_state.hpp>
 #include <gyre/policy/initialisation.hpp>

@@ -9,6 +9,7 @@
 #include <gyre/backend/cpu/attention.hpp>
 #include <gyre/backend/cpu/attention_backward.hpp>
 #include <gyre/backend/cpu/cache.hpp>
+#include <gyre/backend/cpu/depth.hpp>
 #include <gyre/backend/cpu/elementwise.hpp>
 #include <gyre/backend/cpu/initial_states.hpp>
 #include <gyre/backend/cpu/loss.hpp>
@@ -148,6 +149,22 @@ class cpu : public detail::cpu_updates<cpu> {
   void cache_extend(const batch_layout& layout, std::span<const cache_lane<T>> lanes, std::span<const std::int32_t> copies,
                     index cursor, std::span<const index> blocks, index stride) {
     detail::cache_extend(*pool_, layout, lanes, copies, cursor, blocks, stride);
+  }
+
+  template <class T>
+  void rotate(matrix_view<T> x, const T* angles, rotary_shape shape, bool back) {
+    detail::rotate(*pool_, x, angles, shape, back ? T(-1) : T(1));
+  }
+  template <class T>
+  void depth_attention(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, attention_shape shape,
+                       matrix_view<T> o, T* lse) {
+    detail::depth_attention(*pool_, q, k, v, shape, o, lse);
+  }
+  template <class T>
+  void depth_attention_backward(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, matrix_view<const T> o,
+                                const T* lse, matrix_view<const T> d_o, attention_shape shape, matrix_view<T> dq,
+                                matrix_view<T> dk, matrix_view<T> dv) {
+    detail::depth_attention_backward(*pool_, q, k, v, o, lse, d_o, shape, dq, dk, dv);
   }
 
   template <class T>

@@ -148,6 +148,21 @@ struct dry {
     for (const sequence_span& s : layout.sequences()) moved += s.count * width * (1 + copies[number++]);
     touch<T>(operation::cache_extend, 0, moved);
   }
+  template <class T>
+  void rotate(matrix_view<T> x, const T*, rotary_shape, bool) {
+    touch<T>(operation::rotate, x.size(), 2 * x.size());
+  }
+  template <class T, class S>
+  void depth_attention(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, attention_shape shape,
+                       matrix_view<T> o, S*) {
+    read_slots<T>(operation::depth_attention, 2, k.rows, shape, q.size() + k.size() + v.size() + o.size());
+  }
+  template <class T, class S>
+  void depth_attention_backward(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, matrix_view<const T> o,
+                                const S*, matrix_view<const T>, attention_shape shape, matrix_view<T>, matrix_view<T>,
+                                matrix_view<T>) {
+    read_slots<T>(operation::depth_attention_backward, 5, k.rows, shape, 2 * (q.size() + o.size()) + 3 * (k.size() + v.size()));
+  }
   template <class T, class S>
   void row_change(matrix_view<const T> x, matrix_view<const T>, S*) {
     touch<T>(operation::row_change, 2 * x.size(), 2 * x.size());
@@ -204,6 +219,11 @@ struct dry {
   void multiply(operation what, index rows, index out, index in) {
     const double r = static_cast<double>(rows), o = static_cast<double>(out), i = static_cast<double>(in);
     book(what, 2 * r * o * i, 0, (r * o + r * i + o * i) * sizeof(T));
+  }
+  template <class T>
+  void read_slots(operation what, double products, index pairs, attention_shape shape, index moved) {
+    const double scores = static_cast<double>(pairs) * static_cast<double>(shape.heads);
+    book(what, products * 2 * scores * static_cast<double>(shape.width), scores, static_cast<double>(moved) * sizeof(T));
   }
   template <class T>
   void attend(operation what, double products, const batch_layout& layout, attention_shape shape, index moved) {

@@ -6,6 +6,7 @@
 #include <new>
 
 #include <gyre/backend/reference/attention.hpp>
+#include <gyre/backend/reference/depth.hpp>
 #include <gyre/backend/reference/elementwise.hpp>
 #include <gyre/backend/reference/loss.hpp>
 #include <gyre/backend/reference/products.hpp>
@@ -18,6 +19,7 @@ GYRE_BEGIN
 struct reference : detail::reference_elementwise,
                    detail::reference_products,
                    detail::reference_attention,
+                   detail::reference_depth,
                    detail::reference_loss,
                    detail::reference_updates {
   template <class T>

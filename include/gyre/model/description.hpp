@@ -12,6 +12,7 @@
 #include <gyre/compose/recurrent.hpp>
 #include <gyre/compose/residual.hpp>
 #include <gyre/compose/stack.hpp>
+#include <gyre/layers/depth_attention.hpp>
 #include <gyre/layers/gated_mlp.hpp>
 #include <gyre/layers/linear.hpp>
 #include <gyre/layers/sequence_attention.hpp>
@@ -121,6 +122,15 @@ struct describer {
            " of keys and values, width " + std::to_string(D.width_per_head()) + ", rope base " + shortest_text(D.rope_base) +
            (O.pairs == pairing::adjacent ? ", adjacent pairs" : ", half-split pairs") +
            (O.query_key_bias ? ", q/k bias)" : ")");
+  }
+  template <dims D, depth_attention_options O>
+  static std::string text(const depth_attention<D, O>*) {
+    constexpr const char* encodings[] = {"no", "forward", "split"};
+    std::string out = "depth_attention(" + std::to_string(D.heads) + " heads, " + std::to_string(D.key_value_heads()) +
+                      " of keys and values, width " + std::to_string(D.width_per_head()) + ", " +
+                      encodings[static_cast<int>(O.encoding)] + " encoding of base " + shortest_text(O.base);
+    if (O.query_key_norm) out += ", q/k norm with" + norm_text<D>(O.norm_gain).substr(1);
+    return out + (O.exclusive ? ", exclusive)" : ")");
   }
   template <dims D>
   static std::string text(const gated_mlp<D>*) {

@@ -72,6 +72,14 @@
 //                                                                scalars a token each) that begin at `cursor` at the cursors
 //                                                                cursor + stride * 1 .. copies[i]
 //
+// Depth: every row has slots, one for each step so far; slot j of keys is rows j * tokens .. of k (slots * tokens, kv_heads * width),
+// of values likewise, and tokens is the rows of q. Rows do not see each other.
+//   rotate(V<T> x, const T* angles, rotary_shape, bool back)     in place, every row alike; angles (width / 2, 2): cosine, sine, in
+//                                                                memory of the host; back: with the transposed rotation
+//   depth_attention(q, k, v, attention_shape, V<T> o, S* lse)    softmax over all slots that k has; without slots o and lse are 0
+//   depth_attention_backward(q, k, v, V<const T> o, const S* lse, V<const T> d_o, attention_shape, V<T> dq, V<T> dk, V<T> dv)
+//                                                                assigns dq; dk and dv (as k and v) accumulate
+//
 // Recurrence
 //   row_change(V<const T> x, V<const T> before, S* change)       change (rows, 2): ||x - before||, ||x|| of every row, where
 //                                                                the host may read it when the call returns
@@ -136,6 +144,9 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T*
   b.cache_append(x, x, rows, lanes, n);
   b.cached_attention(x, rows, lanes, n, a, 0, y);
   b.cache_extend(rows, lanes, positions, n, blocks, n);
+  b.rotate(y, q, r, true);
+  b.depth_attention(x, x, x, a, y, p);
+  b.depth_attention_backward(x, x, x, x, q, x, a, y, y, y);
   b.row_change(x, x, p);
   b.cross_entropy(y, ids, T(s), p, true);
   { b.sum(q, n) } -> std::convertible_to<T>;

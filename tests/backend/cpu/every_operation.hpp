@@ -88,6 +88,28 @@ results<T> run_everything(cpu b, const batch_layout& layout, index width, index 
   auto& dv = result("attention_backward dv", grid<T>(rows, kv_width));
   b.attention_backward(x.read(), k.read(), v.read(), o.read(), static_cast<const T*>(lse.data()), f.read(), layout, shape,
                        dq.view(), dk.view(), dv.view(), static_cast<T*>(nullptr));
+  // Every row reads as many slots: its own k and v among other values.
+  const index slots = 3;
+  grid<T> slot_k(slots * rows, kv_width), slot_v(slots * rows, kv_width);
+  for (index j = 0; j < slots; ++j)
+    for (index i = 0; i < rows; ++i)
+      for (index c = 0; c < kv_width; ++c) {
+        slot_k[j * rows + i][c] = k[i][c] + static_cast<T>(j);
+        slot_v[j * rows + i][c] = v[i][c] - static_cast<T>(j);
+      }
+  auto& depth_o = result("depth_attention", grid<T>(rows, q_width));
+  auto& depth_lse = result("depth_attention lse", grid<T>(rows, heads, 0));
+  b.depth_attention(x.read(), slot_k.read(), slot_v.read(), shape, depth_o.view(), depth_lse.data());
+  auto& depth_dq = result("depth_attention_backward dq", grid<T>(rows, q_width));
+  grid<T> depth_dk(slots * rows, kv_width), depth_dv(slots * rows, kv_width);
+  b.fill(depth_dk.view(), T(0)), b.fill(depth_dv.view(), T(0));
+  b.depth_attention_backward(x.read(), slot_k.read(), slot_v.read(), depth_o.read(), static_cast<const T*>(depth_lse.data()),
+                             f.read(), shape, depth_dq.view(), depth_dk.view(), depth_dv.view());
+  auto& last_dk = result("depth_attention_backward dk, last slot", grid<T>(rows, kv_width));
+  auto& last_dv = result("depth_attention_backward dv, last slot", grid<T>(rows, kv_width));
+  b.copy(depth_dk.read().slice((slots - 1) * rows, rows), last_dk.view());
+  b.copy(depth_dv.read().slice((slots - 1) * rows, rows), last_dv.view());
+
   std::vector<std::vector<T>> memory;
   std::vector<cache_lane<T>> lanes;
   for (const gyre::sequence_span& s : layout.sequences()) memory.emplace_back(static_cast<std::size_t>(2 * kv_width * s.count));
