@@ -67,7 +67,7 @@ std::vector<double> written_out(const std::vector<double>& parameters, const std
   using L = depth_attention<sizes, O>;
   constexpr int d = L::head_width, heads = sizes.heads;
   const int l = static_cast<int>(h.size()) - 1;
-  const double *q_gain = parameters.data(), *k_gain = q_gain + L::gain_count, *w = q_gain + L::qkv_at,
+  const double *q_gain = parameters.data(), *k_gain = q_gain + L::k_norm_at, *w = q_gain + L::qkv_at,
                *w_o = q_gain + L::proj_at;
   const auto project = [&](const std::vector<double>& x, int first) {
     std::vector<double> y(std::size_t{d});

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include <gyre/core/dims.hpp>
+#include <gyre/layers/head_norm.hpp>
 #include <gyre/layers/linear.hpp>
-#include <gyre/layers/rms_norm.hpp>
 #include <gyre/ops/shapes.hpp>
 #include <gyre/policy/depth_encoding.hpp>
 
@@ -46,8 +46,10 @@ struct depth_attention {
   static constexpr int fused_width = qk_width + kv_width;
   using qkv = linear<width, fused_width, linear_options{role::input_projection, {{q_width, kv_width, kv_width}}}>;
   using proj = linear<q_width, width, linear_options{role::output_projection}>;
-  static constexpr index gain_count = O.query_key_norm && O.norm_gain == gain::learned ? head_width : 0;  // of q; of k as many
-  static constexpr index qkv_at = 2 * gain_count, proj_at = qkv_at + qkv::parameter_count;
+  using q_norm = head_norm<D.heads, head_width, O.norm_gain>;
+  using k_norm = head_norm<D.key_value_heads(), head_width, O.norm_gain>;
+  static constexpr index k_norm_at = O.query_key_norm ? q_norm::parameter_count : 0;
+  static constexpr index qkv_at = 2 * k_norm_at, proj_at = qkv_at + qkv::parameter_count;
   static constexpr index parameter_count = proj_at + proj::parameter_count;
 
   template <class P>
@@ -67,10 +69,9 @@ struct depth_attention {
 
   template <class V>
   static constexpr void visit(V& v, const path& at) {
-    if constexpr (gain_count > 0) {
-      const path q{&at, "q_norm"}, k{&at, "k_norm"};
-      v.tensor(path{&q, "weight"}, {head_width}, role::gain);
-      v.tensor(path{&k, "weight"}, {head_width}, role::gain);
+    if constexpr (O.query_key_norm) {
+      q_norm::visit(v, path{&at, "q_norm"});
+      k_norm::visit(v, path{&at, "k_norm"});
     }
     qkv::visit(v, path{&at, "Wqkv"});
     proj::visit(v, path{&at, "proj"});
@@ -98,8 +99,8 @@ struct depth_attention {
     qkv::forward(c, w + qkv_at, x, t.fused, t.in);
     const matrix_view<const T> fused = t.fused.view();
     const matrix_view<T> key = slot(k.keys, step, tokens), value = slot(k.values, step, tokens);
-    ready(c, fused.columns(0, q_width), gains(w, 0), t.query.view(), t.rstd, D.heads, step);
-    ready(c, fused.columns(q_width, kv_width), gains(w, 1), key, t.rstd + D.heads * tokens, D.key_value_heads(), step);
+    ready<q_norm>(c, w, fused.columns(0, q_width), t.query.view(), t.rstd);
+    ready<k_norm>(c, w + k_norm_at, fused.columns(q_width, kv_width), key, t.rstd + q_norm::statistics(tokens));
     c.device.copy(fused.columns(qk_width, kv_width), value);
     const index seen = (step + (O.exclusive ? 0 : 1)) * tokens;
     c.device.depth_attention(matrix_view<const T>(t.query.view()), slots(k.keys, seen), slots(k.values, seen), heads(),
@@ -126,10 +127,9 @@ struct depth_attention {
     // Later steps have been here already: the gradient of this step's slot is complete.
     const matrix_view<const T> fused = t.fused.view();
     const matrix_view<T> d = d_fused.view();
-    unready(c, fused.columns(0, q_width), gains(w, 0), t.rstd, d_query.view(), d.columns(0, q_width), gain_gradient(dw, 0),
-            D.heads, step);
-    unready(c, fused.columns(q_width, kv_width), gains(w, 1), t.rstd + D.heads * tokens, slot(dk.keys, step, tokens),
-            d.columns(q_width, kv_width), gain_gradient(dw, 1), D.key_value_heads(), step);
+    unready<q_norm>(c, w, dw, fused.columns(0, q_width), t.rstd, d_query.view(), d.columns(0, q_width));
+    unready<k_norm>(c, w + k_norm_at, dw + k_norm_at, fused.columns(q_width, kv_width), t.rstd + q_norm::statistics(tokens),
+                    slot(dk.keys, step, tokens), d.columns(q_width, kv_width));
     c.device.copy(matrix_view<const T>(slot(dk.values, step, tokens)), d.columns(qk_width, kv_width));
     qkv::backward(c, w + qkv_at, dw + qkv_at, t.in, rows<const T, fused_width>(d_fused), dx);
   }
@@ -147,52 +147,35 @@ struct depth_attention {
   static matrix_view<const T> slots(const T* first, index count) {
     return {first, count, kv_width};
   }
-  template <class B, class P>
-  static auto gains(weights<B, P> w, int which) {
-    return gain_count > 0 ? w.data + which * gain_count : nullptr;
-  }
-  template <class G>
-  static G* gain_gradient(G* dw, int which) {
-    return gain_count > 0 ? dw + which * gain_count : nullptr;
-  }
   static attention_shape heads() {
     return {D.heads, D.key_value_heads(), head_width, 1 / std::sqrt(static_cast<double>(head_width))};
   }
 
-  // Norm of every head, then the encoding: from x (tokens, count * head_width) to y.
-  template <class B, class P, class T, class S>
-  static void ready(context<B, P>& c, matrix_view<const T> x, const T* weight, matrix_view<T> y, S* rstd, int count, int step) {
-    if constexpr (O.query_key_norm) {
-      for (int h = 0; h < count; ++h)
-        c.device.rms_norm(x.columns(h * head_width, head_width), weight, D.norm_eps, y.columns(h * head_width, head_width),
-                          rstd + h * x.rows);
-    } else {
+  // Norm of every head, then the encoding: from x (tokens, heads * head_width) to y.
+  template <class Norm, class B, class P, class T, class S>
+  static void ready(context<B, P>& c, weights<B, P> w, matrix_view<const T> x, matrix_view<T> y, S* rstd) {
+    if constexpr (O.query_key_norm)
+      Norm::forward(c, w, D.norm_eps, x, y, rstd);
+    else
       c.device.copy(x, y);
-    }
-    turn(c, y, count, step, false);
+    turn(c, y, false);
   }
   // The gradient of x, assigned, from that of y, which is turned back in place.
-  template <class B, class P, class T, class S, class G>
-  static void unready(context<B, P>& c, matrix_view<const T> x, const T* weight, const S* rstd, matrix_view<T> dy,
-                      matrix_view<T> dx, G* d_weight, int count, int step) {
-    turn(c, dy, count, step, true);
-    if constexpr (O.query_key_norm) {
-      c.device.fill(dx, T(0));
-      frame f(c.scratch);
-      T* const workspace = c.scratch.template take<T>(gain_count > 0 ? B::rms_norm_backward_workspace(x.rows, head_width) : 0);
-      for (int h = 0; h < count; ++h)
-        c.device.rms_norm_backward(x.columns(h * head_width, head_width), weight, rstd + h * x.rows,
-                                   matrix_view<const T>(dy.columns(h * head_width, head_width)),
-                                   dx.columns(h * head_width, head_width), d_weight, workspace);
-    } else {
+  template <class Norm, class B, class P, class T, class S, class G>
+  static void unready(context<B, P>& c, weights<B, P> w, G* dw, matrix_view<const T> x, const S* rstd, matrix_view<T> dy,
+                      matrix_view<T> dx) {
+    turn(c, dy, true);
+    if constexpr (O.query_key_norm)
+      Norm::backward(c, w, dw, x, rstd, matrix_view<const T>(dy), dx);
+    else
       c.device.copy(matrix_view<const T>(dy), dx);
-    }
   }
   template <class B, class P, class T>
-  static void turn(context<B, P>& c, matrix_view<T> x, int count, int step, bool back) {
+  static void turn(context<B, P>& c, matrix_view<T> x, bool back) {
     if constexpr (O.encoding != depth_encoding::none) {
+      const int step = step_of(c);
       const auto angles = depth_angles<T, head_width>(O.encoding, O.base, step, (std::max)(c.steps, step + 1));
-      c.device.rotate(x, angles.data(), rotary_shape{count, head_width, pairing::adjacent}, back);
+      c.device.rotate(x, angles.data(), rotary_shape{x.cols / head_width, head_width, pairing::adjacent}, back);
     }
   }
 };

@@ -124,7 +124,7 @@ struct describer {
            (O.query_key_bias ? ", q/k bias)" : ")");
   }
   template <dims D, depth_attention_options O>
-  static std::string text(const depth_attention<D, O>*) {
+  static std::string text(const gyre::depth_attention<D, O>*) {
     constexpr const char* encodings[] = {"no", "forward", "split"};
     std::string out = "depth_attention(" + std::to_string(D.heads) + " heads, " + std::to_string(D.key_value_heads()) +
                       " of keys and values, width " + std::to_string(D.width_per_head()) + ", " +
