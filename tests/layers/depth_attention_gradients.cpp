@@ -15,10 +15,12 @@ using gyre::depth_attention, gyre::depth_attention_options, gyre::depth_encoding
 
 constexpr gyre::dims sizes{.vocab = 7, .width = 8, .heads = 2, .kv_heads = 1, .head_width = 4, .mlp = 6, .context = 6};
 
+constexpr gyre::attention_options attention{.query_key_bias = false, .query_key_norm = true};
+
 // One layer of the recurrence: depth attention, then sequence attention, then an MLP, each a branch of its own.
 template <depth_attention_options O, class Placement = gyre::branch_sandwich>
 struct Layer : gyre::chain<gyre::residual<Placement, depth_attention<sizes, O>>,
-                           gyre::residual<Placement, gyre::sequence_attention<sizes>>,
+                           gyre::residual<Placement, gyre::sequence_attention<sizes, attention>>,
                            gyre::residual<Placement, gyre::gated_mlp<sizes>>> {
   static constexpr int layers = 1;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <gyre/core/dims.hpp>
+#include <gyre/layers/head_norm.hpp>
 #include <gyre/layers/linear.hpp>
 #include <gyre/ops/shapes.hpp>
 
@@ -13,6 +14,8 @@ GYRE_BEGIN
 struct attention_options {
   pairing pairs = pairing::adjacent;  // which features one rotary angle turns
   bool query_key_bias = true;         // learned, on q and k only, added before the rotation
+  bool query_key_norm = false;     // RMSNorm of every head's q and k, before bias and rotation (attention_mixtures, section 2)
+  gain norm_gain = gain::learned;  // of those norms
   constexpr bool operator==(const attention_options&) const = default;
 };
 
@@ -39,15 +42,21 @@ struct sequence_attention {
   static constexpr index cache_width = 2 * kv_width;
   using qkv = linear<width, fused_width, linear_options{role::input_projection, {{q_width, kv_width, kv_width}}}>;
   using proj = linear<q_width, width, linear_options{role::output_projection}>;
-  static constexpr index bias_count = O.query_key_bias ? qk_width : 0;
-  static constexpr index parameter_count = bias_count + qkv::parameter_count + proj::parameter_count;
+  using q_norm = head_norm<D.heads, D.width_per_head(), O.norm_gain>;
+  using k_norm = head_norm<D.key_value_heads(), D.width_per_head(), O.norm_gain>;
+  static constexpr index bias_count = O.query_key_bias ? qk_width : 0,
+                         gain_count = O.query_key_norm ? q_norm::parameter_count : 0;
+  static constexpr index q_norm_at = bias_count, k_norm_at = q_norm_at + gain_count, qkv_at = k_norm_at + gain_count,
+                         proj_at = qkv_at + qkv::parameter_count, parameter_count = proj_at + proj::parameter_count;
   static constexpr rotary_spec rotary{D.rope_base, D.width_per_head(), D.context};
 
   template <class P>
   struct tape {
     tape_t<qkv, P> in;
     tape_t<proj, P> out;
-    rows<activation_t<P>, fused_width> fused;  // [q | k | v], q and k rotated
+    rows<activation_t<P>, fused_width> fused;  // [q | k | v]; q and k rotated, unless they are normed
+    rows<activation_t<P>, qk_width> normed;    // with norms: [q | k], normed and rotated
+    statistic_t<P>* rstd = nullptr;            // with norms: (heads + kv_heads, tokens)
     rows<activation_t<P>, q_width> read;       // what the heads read, before the output projection
     statistic_t<P>* lse = nullptr;             // (tokens, heads)
   };
@@ -61,6 +70,10 @@ struct sequence_attention {
       else
         v.tensor(path{&at, "qk_bias"}, {D.heads + D.key_value_heads(), d}, role::bias);
     }
+    if constexpr (O.query_key_norm) {
+      q_norm::visit(v, path{&at, "q_norm"});
+      k_norm::visit(v, path{&at, "k_norm"});
+    }
     qkv::visit(v, path{&at, "Wqkv"});
     proj::visit(v, path{&at, "proj"});
     v.rotary(rotary);
@@ -72,12 +85,18 @@ struct sequence_attention {
     using T = activation_t<P>;
     t.fused = c.tape.template take_rows<T, fused_width>(x.count);
     t.read = c.tape.template take_rows<T, q_width>(x.count);
-    qkv::forward(c, w + bias_count, x, t.fused, t.in);
-    const matrix_view<T> fused = t.fused.view();
-    c.device.rotary(fused.columns(0, qk_width), O.query_key_bias ? w.data : nullptr, c.layout.positions(),
-                    c.tables.find(rotary), turned());
-    const matrix_view<const T> q = fused.columns(0, q_width), k = fused.columns(q_width, kv_width),
-                               v = fused.columns(qk_width, kv_width);
+    qkv::forward(c, w + qkv_at, x, t.fused, t.in);
+    if constexpr (O.query_key_norm) {
+      t.normed = c.tape.template take_rows<T, qk_width>(x.count);
+      t.rstd = c.tape.template take<statistic_t<P>>(q_norm::statistics(x.count) + k_norm::statistics(x.count));
+      const matrix_view<const T> raw = t.fused.view();
+      q_norm::forward(c, w + q_norm_at, D.norm_eps, raw.columns(0, q_width), t.normed.view().columns(0, q_width), t.rstd);
+      k_norm::forward(c, w + k_norm_at, D.norm_eps, raw.columns(q_width, kv_width), t.normed.view().columns(q_width, kv_width),
+                      t.rstd + q_norm::statistics(x.count));
+    }
+    c.device.rotary(query_key(t), O.query_key_bias ? w.data : nullptr, c.layout.positions(), c.tables.find(rotary), turned());
+    const matrix_view<const T> qk = query_key(t), q = qk.columns(0, q_width), k = qk.columns(q_width, kv_width),
+                               v = t.fused.view().columns(qk_width, kv_width);
     if (c.lanes.empty()) {
       t.lse = c.tape.template take<statistic_t<P>>(x.count * D.heads);
       c.device.attention(q, k, v, c.layout, heads(), t.read.view(), t.lse);
@@ -86,7 +105,7 @@ struct sequence_attention {
       c.device.cached_attention(q, c.layout, c.lanes, c.cache_cursor, heads(), c.step, t.read.view());
       c.cache_cursor += cache_width;
     }
-    proj::forward(c, w + bias_count + qkv::parameter_count, rows<const T, q_width>(t.read), y, t.out);
+    proj::forward(c, w + proj_at, rows<const T, q_width>(t.read), y, t.out);
   }
 
   template <class B, class P>
@@ -96,28 +115,43 @@ struct sequence_attention {
     frame f(c.scratch);
     auto d_read = c.scratch.template take_rows<T, q_width>(dy.count);
     auto d_fused = c.scratch.template take_rows<T, fused_width>(dy.count);
-    const index proj_at = bias_count + qkv::parameter_count;
     proj::backward(c, w + proj_at, dw + proj_at, t.out, dy, d_read, false);
-    const matrix_view<const T> fused = t.fused.view();
-    const matrix_view<T> d = d_fused.view();
+    const matrix_view<const T> qk = query_key(t), v = t.fused.view().columns(qk_width, kv_width);
+    matrix_view<T> d_qk = d_fused.view().columns(0, qk_width);  // of q and k as they were rotated
+    if constexpr (O.query_key_norm) d_qk = c.scratch.template take_rows<T, qk_width>(dy.count).view();
     {
       frame g(c.scratch);
       auto* workspace = c.scratch.template take<statistic_t<P>>(B::attention_backward_workspace(dy.count, heads()));
-      c.device.attention_backward(
-          fused.columns(0, q_width), fused.columns(q_width, kv_width), fused.columns(qk_width, kv_width),
-          matrix_view<const T>(t.read.view()), static_cast<const statistic_t<P>*>(t.lse), matrix_view<const T>(d_read.view()),
-          c.layout, heads(), d.columns(0, q_width), d.columns(q_width, kv_width), d.columns(qk_width, kv_width), workspace);
+      c.device.attention_backward(qk.columns(0, q_width), qk.columns(q_width, kv_width), v, matrix_view<const T>(t.read.view()),
+                                  static_cast<const statistic_t<P>*>(t.lse), matrix_view<const T>(d_read.view()), c.layout,
+                                  heads(), d_qk.columns(0, q_width), d_qk.columns(q_width, kv_width),
+                                  d_fused.view().columns(qk_width, kv_width), workspace);
     }
-    c.device.rotary_backward(d.columns(0, qk_width), c.layout.positions(), c.tables.find(rotary), turned());
+    c.device.rotary_backward(d_qk, c.layout.positions(), c.tables.find(rotary), turned());
     if constexpr (O.query_key_bias) {
       frame g(c.scratch);
       auto* workspace = c.scratch.template take<T>(B::column_sum_workspace(dy.count, qk_width));
-      c.device.column_sum(matrix_view<const T>(d.columns(0, qk_width)), dw, workspace);
+      c.device.column_sum(matrix_view<const T>(d_qk), dw, workspace);
     }
-    qkv::backward(c, w + bias_count, dw + bias_count, t.in, rows<const T, fused_width>(d_fused), dx);
+    if constexpr (O.query_key_norm) {
+      const matrix_view<const T> raw = t.fused.view(), d = d_qk;
+      q_norm::backward(c, w + q_norm_at, dw + q_norm_at, raw.columns(0, q_width), t.rstd, d.columns(0, q_width),
+                       d_fused.view().columns(0, q_width));
+      k_norm::backward(c, w + k_norm_at, dw + k_norm_at, raw.columns(q_width, kv_width), t.rstd + q_norm::statistics(dy.count),
+                       d.columns(q_width, kv_width), d_fused.view().columns(q_width, kv_width));
+    }
+    qkv::backward(c, w + qkv_at, dw + qkv_at, t.in, rows<const T, fused_width>(d_fused), dx);
   }
 
  private:
+  // What attention reads as queries and keys.
+  template <class P>
+  static matrix_view<activation_t<P>> query_key(const tape<P>& t) {
+    if constexpr (O.query_key_norm)
+      return t.normed.view();
+    else
+      return t.fused.view().columns(0, qk_width);
+  }
   static attention_shape heads() {
     return {D.heads, D.key_value_heads(), D.width_per_head(), 1 / std::sqrt(static_cast<double>(D.width_per_head()))};
   }

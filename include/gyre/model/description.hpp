@@ -118,10 +118,12 @@ struct describer {
   }
   template <dims D, attention_options O>
   static std::string text(const sequence_attention<D, O>*) {
-    return "sequence_attention(" + std::to_string(D.heads) + " heads, " + std::to_string(D.key_value_heads()) +
-           " of keys and values, width " + std::to_string(D.width_per_head()) + ", rope base " + shortest_text(D.rope_base) +
-           (O.pairs == pairing::adjacent ? ", adjacent pairs" : ", half-split pairs") +
-           (O.query_key_bias ? ", q/k bias)" : ")");
+    std::string out = "sequence_attention(" + std::to_string(D.heads) + " heads, " + std::to_string(D.key_value_heads()) +
+                      " of keys and values, width " + std::to_string(D.width_per_head()) + ", rope base " +
+                      shortest_text(D.rope_base) + (O.pairs == pairing::adjacent ? ", adjacent pairs" : ", half-split pairs") +
+                      (O.query_key_bias ? ", q/k bias" : "");
+    if (O.query_key_norm) out += ", q/k norm with" + norm_text<D>(O.norm_gain).substr(1);
+    return out + ")";
   }
   template <dims D, depth_attention_options O>
   static std::string text(const gyre::depth_attention<D, O>*) {
