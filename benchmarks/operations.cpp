@@ -199,6 +199,44 @@ void cached_attention(benchmark::State& state) {
   });
 }
 
+/// A token's last step of 8, 4 query heads and 1 of keys and values.
+struct depth_operands {
+  static constexpr size slots = 8;
+  matrix q, k, v, o, d_o, lse, dq, dk, dv;
+  gyre::attention_shape shape{heads, 1, head_width, 0.125};
+  explicit depth_operands(size n)
+      : q(n, width),
+        k(slots * n, head_width),
+        v(slots * n, head_width),
+        o(n, width),
+        d_o(n, width),
+        lse(n, heads),
+        dq(n, width),
+        dk(slots * n, head_width),
+        dv(slots * n, head_width) {}
+};
+void depth_attention(benchmark::State& state) {
+  run(state, [&](cpu& b, size n) {
+    depth_operands x(n);
+    for (auto _ : state) b.depth_attention(x.q.read(), x.k.read(), x.v.read(), x.shape, x.o.view(), x.lse.values.data());
+    report(state, static_cast<double>(2 * n * (width + x.slots * head_width)), 2.0 * static_cast<double>(n * x.slots * width));
+  });
+}
+void depth_attention_backward(benchmark::State& state) {
+  run(state, [&](cpu& b, size n) {
+    depth_operands x(n);
+    b.depth_attention(x.q.read(), x.k.read(), x.v.read(), x.shape, x.o.view(), x.lse.values.data());
+    for (auto _ : state) {
+      b.depth_attention_backward(x.q.read(), x.k.read(), x.v.read(), x.o.read(),
+                                 static_cast<const scalar*>(x.lse.values.data()), x.d_o.read(), x.shape, x.dq.view(),
+                                 x.dk.view(), x.dv.view());
+      if (state.iterations() % 64 == 0) b.fill(x.dk.view(), scalar(0)), b.fill(x.dv.view(), scalar(0));
+    }
+    report(state, static_cast<double>(n * (4 * width + 6 * x.slots * head_width)),
+           5.0 * static_cast<double>(n * x.slots * width));
+  });
+}
+
 void cross_entropy(benchmark::State& state, bool gradient) {
   run(state, [&](cpu& b, size n) {
     matrix z(n, vocabulary), losses(n, 1);
@@ -270,6 +308,8 @@ BENCHMARK(column_sum)->Apply(sizes);
 BENCHMARK(attention)->Apply(sizes);
 BENCHMARK(attention_backward)->Apply(sizes);
 BENCHMARK(cached_attention)->Apply(sizes);
+BENCHMARK(depth_attention)->Apply(sizes);
+BENCHMARK(depth_attention_backward)->Apply(sizes);
 BENCHMARK_CAPTURE(cross_entropy, loss, false)->Apply(sizes);
 BENCHMARK_CAPTURE(cross_entropy, gradient, true)->Apply(sizes);
 BENCHMARK(random_normal)->Apply(sizes);
