@@ -57,9 +57,10 @@ struct gradient_buffers {
 template <class T>
 void score_gradients(T* s, T* dp, index seen, simd<T> lse, simd<T> dot, simd<T> scale) {
   constexpr index stride = attention_tile<T>::gradient_stride;
-  const simd<T> shift = simd<T>::zero() - lse;
+  const simd<T> zero = simd<T>::zero(), shift = zero - lse;
   for (index j = 0; j < seen; ++j) {
-    const simd<T> p = exp(fma(simd<T>::load(s + j * stride), scale, shift));
+    // At most 1: where scores are very large, the rounding of lse may be anything.
+    const simd<T> p = exp(zero - maximum(zero, zero - fma(simd<T>::load(s + j * stride), scale, shift)));
     p.store(s + j * stride);
     (p * (simd<T>::load(dp + j * stride) - dot) * scale).store(dp + j * stride);
   }

@@ -64,10 +64,10 @@ struct narrow_attention {
     for (index j = 0; j < end; j += tiles::width) now = maximum(simd<T>::load(x + j), now);
     const T before = top;
     top = largest(now);
-    const simd<T> scale = simd<T>::broadcast(factor), shift = simd<T>::zero() - simd<T>::broadcast(top) * scale;
+    const simd<T> scale = simd<T>::broadcast(factor), highest = simd<T>::broadcast(top);
     simd<T> sums = simd<T>::zero();
     for (index j = 0; j < end; j += tiles::width) {
-      const simd<T> p = exp(fma(simd<T>::load(x + j), scale, shift));
+      const simd<T> p = exp((simd<T>::load(x + j) - highest) * scale);
       p.store(x + j);
       sums = sums + p;
     }
@@ -75,7 +75,7 @@ struct narrow_attention {
       total = sum(sums);
       return;
     }
-    const simd<T> rescale = exp((simd<T>::broadcast(before) - simd<T>::broadcast(top)) * scale);
+    const simd<T> rescale = exp((simd<T>::broadcast(before) - highest) * scale);
     total = fma(simd<T>::broadcast(total), rescale, simd<T>::broadcast(sum(sums)))[0];
     if (rescale[0] != T(1))
       for (index c = 0; c < padded; c += tiles::width) (rescale * simd<T>::load(o + c)).store(o + c);

@@ -33,12 +33,12 @@ softmax_change<T> softmax_columns(T* s, index shown, const T* limits, bool maske
     for (index j = 0; j < shown; ++j) now = maximum(simd<T>::load(s + j * stride), now);
   }
   now.store(top);
-  const simd<T> shift = simd<T>::zero() - now * scale;
   // As many sums as a vector has lanes, key j in number j mod width: the sums that lanes hold when keys lie along a vector.
   simd<T> sums[simd<T>::width];
   for (index i = 0; i < width; ++i) sums[i] = simd<T>::zero();
   for (index j = 0; j < shown; ++j) {
-    const simd<T> p = exp(fma(simd<T>::load(s + j * stride), scale, shift));
+    // Not s * scale - top * scale: the rounding of so large a number may be anything.
+    const simd<T> p = exp((simd<T>::load(s + j * stride) - now) * scale);
     p.store(s + j * stride);
     sums[j % width] = sums[j % width] + p;
   }

@@ -89,7 +89,8 @@ struct depth_head {
     for (index j = 0; j < slots; ++j) {
       const T* const key = k + j * k_stride;
       const T score = scale * dot_product(q, key, width);
-      const T p = exp(simd<T>::broadcast(score - lse))[0], ds = p * (dot_product(d_o, v + j * v_stride, width) - dot) * scale;
+      const T above = score - lse > T(0) ? T(0) : score - lse;  // a weight is at most 1, however lse was rounded
+      const T p = exp(simd<T>::broadcast(above))[0], ds = p * (dot_product(d_o, v + j * v_stride, width) - dot) * scale;
       add_scaled(ds, key, dq, width);
       add_scaled(ds, q, dk + j * dk_stride, width);
       add_scaled(p, d_o, dv + j * dv_stride, width);
