@@ -1,4 +1,8 @@
 // Checkpoints: what they hold, and what broken ones do.
+#include <sys/stat.h>
+
+#include <limits>
+
 #include "train/saved.hpp"
 
 namespace fs = std::filesystem;
@@ -107,6 +111,58 @@ TEST_CASE("broken checkpoints give one clear error and change nothing", "[checkp
   SECTION("a tensor too many") {
     s.rewrite("model.safetensors", [](auto& tensors) { tensors.push_back(tensors[0]), tensors.back().name = "extra"; });
     refused("tensor 'extra' F32 [11, 8] belongs to no part of this architecture");
+  }
+}
+
+TEST_CASE("a folder of another training is not saved into", "[checkpoint]") {
+  const saved s;
+  network net(gyre::reference{}, gyre::seed{1});
+  adamw_trainer other(net, gyre::adamw{}, depth);
+  const auto saving = [&] {
+    return error_text(
+        [&] { gyre::save_checkpoint(other, s.folder / "run", gyre::json("anything"), gyre_test::unsynced_files()); });
+  };
+  const std::string before = gyre::read_file(s.path / "model.safetensors");
+  CHECK(contains(saving(), "holds step-00000001, later than this training's step 0"));
+  other.step(gyre_test::random_rows(2, 4, 9).all());  // as many steps, rows and tokens, but of other text
+  CHECK(contains(saving(), "exists already"));
+  CHECK(gyre::read_file(s.path / "model.safetensors") == before);
+}
+
+TEST_CASE("numbers that are not finite are neither saved nor loaded", "[checkpoint]") {
+  saved s;
+  s.train.step(gyre_test::random_rows(2, 4).all());
+  s.net.values()[3] = std::numeric_limits<float>::quiet_NaN();
+  CHECK_THAT(error_text([&] { gyre::save_checkpoint(s.train, s.folder / "run"); }),
+             Catch::Contains("save_checkpoint: not saved: tensor 'transformer.wte.weight' holds nan at 3"));
+  CHECK(*gyre::latest_checkpoint(s.folder / "run") == s.path);
+  s.rewrite("model.safetensors", [](auto&) {});
+  CHECK_THAT(error_text([&] { gyre::load_weights(s.net, s.path); }),
+             Catch::Contains("model.safetensors: tensor") && Catch::Contains("holds nan"));
+}
+
+TEST_CASE("parts of different checkpoints do not go together", "[checkpoint]") {
+  saved s;
+  s.train.step(gyre_test::random_rows(2, 4).all());
+  const fs::path second = gyre::save_checkpoint(s.train, s.folder / "run", gyre::json("anything"), gyre_test::unsynced_files());
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
+    const std::string own = gyre::read_file(s.path / name);
+    fs::copy_file(second / name, s.path / name, fs::copy_options::overwrite_existing);
+    CHECK_THAT(s.loading_into_another(), Catch::Contains(std::string(name) + ": __metadata__.gyre.step: '2', not '1'"));
+    gyre::write_file(s.path / name, own);
+  }
+  CHECK(s.loading_into_another() == "no error");
+}
+
+TEST_CASE("a pipe in a checkpoint is refused at once", "[checkpoint]") {
+  const saved s;
+  for (const char* name : {"state.json", "model.safetensors", "optimizer.safetensors"}) {
+    fs::rename(s.path / name, s.folder / "aside");
+    REQUIRE(::mkfifo((s.path / name).c_str(), 0600) == 0);
+    CHECK_THAT(s.loading_into_another(),
+               Catch::Contains(name) && (Catch::Contains("is no file") || Catch::Contains("not a regular file")));
+    fs::remove(s.path / name);
+    fs::rename(s.folder / "aside", s.path / name);
   }
 }
 

@@ -31,7 +31,7 @@ class safetensors_reader {
   /// `files` must outlive the reader.
   explicit safetensors_reader(const std::filesystem::path& path, const file_system& files = system_files)
       : source_(path.string()), files_(&files) {
-    file_ = detail::open_file(source_, O_RDONLY, files);
+    file_ = detail::open_file(source_, O_RDONLY | O_NONBLOCK, files);  // a pipe must not make us wait
     if (!file_) fail("safetensors: cannot open ", source_, ": ", detail::errno_text());
     struct stat what {};
     if (files.fstat(file_.get(), &what) != 0) fail("safetensors: cannot examine ", source_, ": ", detail::errno_text());

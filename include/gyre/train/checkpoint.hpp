@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,7 +44,7 @@ namespace detail {
 
 inline constexpr std::string_view checkpoint_prefix = "step-", weights_file = "model.safetensors",
                                   moments_file = "optimizer.safetensors", state_file = "state.json",
-                                  fingerprint_key = "gyre.fingerprint";
+                                  fingerprint_key = "gyre.fingerprint", step_key = "gyre.step";
 inline constexpr int checkpoint_format = 1;
 inline constexpr std::size_t checkpoints_kept = 2;
 
@@ -95,6 +97,56 @@ void read_tensors(const safetensors_reader& file, const std::vector<tensor_sourc
     T* to = static_cast<T*>(const_cast<void*>(t.data));  // a source lists memory of ours, which the caller may change
     file.read_converted<T>(t.name, t.shape, {to, static_cast<std::size_t>(stored.count())});
   }
+}
+
+/// Throws where a tensor holds numbers that are not finite.
+template <class T>
+void check_finite(const std::string& what, const std::vector<tensor_source>& tensors) {
+  for (const tensor_source& t : tensors) {
+    index count = 1;
+    for (const index extent : t.shape) count *= extent;
+    const T* values = static_cast<const T*>(t.data);
+    for (index i = 0; i < count; ++i)
+      require(std::isfinite(values[i]), what, ": tensor ", in_quotes(t.name), " holds ", values[i], " at ", i);
+  }
+}
+
+/// state.json of a checkpoint.
+struct state_document {
+  std::string source;
+  json root;
+  explicit state_document(const std::filesystem::path& folder) : source((folder / state_file).string()) {
+    require(std::filesystem::is_regular_file(source), source, " is no file; a checkpoint has one of that name");
+    root = parse_json(read_file(source), source);
+    const json_field state = fields();
+    require(state["format"].int64() == checkpoint_format, source, ": format: ", state["format"].int64(),
+            " is unknown; this program reads format ", checkpoint_format);
+  }
+  json_field fields() const { return {root, source}; }
+};
+
+/// What both tensor files of a checkpoint say of themselves: files of different checkpoints do not go together.
+template <class A>
+std::map<std::string, std::string> origin(std::uint64_t step) {
+  return {{"format", "pt"}, {std::string(fingerprint_key), fingerprint<A>()}, {std::string(step_key), std::to_string(step)}};
+}
+inline void check_origin(const safetensors_reader& file, std::string_view key, const std::string& expected) {
+  for (const auto& [name, value] : file.metadata())
+    require(name != key || value == expected, file.source(), ": __metadata__.", name, ": ", in_quotes(value), ", not ",
+            in_quotes(expected), "; the file belongs to another checkpoint");
+}
+
+/// Whether a checkpoint's weights are these.
+template <class T>
+bool holds(const std::filesystem::path& folder, const std::vector<tensor_source>& tensors) {
+  const safetensors_reader file(folder / weights_file);
+  for (const tensor_source& t : tensors) {
+    const stored_tensor& stored = file.at(t.name);
+    std::vector<T> values(static_cast<std::size_t>(stored.count()));
+    file.read_converted<T>(t.name, t.shape, values);
+    if (std::memcmp(values.data(), t.data, values.size() * sizeof(T)) != 0) return false;
+  }
+  return true;
 }
 
 /// The first line of two descriptions that differs.
@@ -153,7 +205,8 @@ void check_architecture(const json_field& state) {
 }  // namespace detail
 
 /// Saves a checkpoint of the trainer under run/step-<steps>, and removes all but the last two. `data` is kept as it is. Returns
-/// the folder. Throws when anything fails, and has then changed nothing; a checkpoint of the same step must be the same state.
+/// the folder. Throws when anything fails, and has then changed nothing: so where weights or moments are not finite, where a
+/// checkpoint of the same step is of another state, and where the folder holds a later one, which is then of another training.
 template <class Trainer>
 std::filesystem::path save_checkpoint(const Trainer& trainer, const std::filesystem::path& run,
                                       const json& data = json::object(), const file_system& files = system_files) {
@@ -164,14 +217,25 @@ std::filesystem::path save_checkpoint(const Trainer& trainer, const std::filesys
   const std::string padded = std::string(number.size() < 8 ? 8 - number.size() : 0, '0') + number;
   const std::filesystem::path folder = run / (std::string(detail::checkpoint_prefix) + padded);
   const std::string state = write_json(detail::state_of(trainer, data), 1) + "\n";
-  if (std::filesystem::exists(folder / detail::state_file) && read_file(folder / detail::state_file) == state) return folder;
+  using scalar = typename Trainer::network_type::scalar;
+  const std::vector<tensor_source> weights = detail::weight_tensors(trainer.net()), moments = detail::moment_tensors(trainer);
+  detail::check_finite<scalar>("save_checkpoint: not saved", weights);
+  detail::check_finite<scalar>("save_checkpoint: not saved", moments);
+  if (const auto found = complete_folders(run, detail::checkpoint_prefix); !found.empty())
+    require(found.back().number <= trainer.steps(), "save_checkpoint: ", run.string(), " holds ",
+            found.back().path.filename().string(), ", later than this training's step ", number,
+            "; give every training a folder of its own, or remove what is no longer wanted");
+  if (std::filesystem::exists(folder / detail::state_file) && read_file(folder / detail::state_file) == state &&
+      detail::holds<scalar>(folder, weights))
+    return folder;
 
   folder_transaction saving(folder, files);
   saving.write(detail::weights_file, [&](file_writer& file) {
-    write_safetensors(file, detail::weight_tensors(trainer.net()),
-                      {{"format", "pt"}, {std::string(detail::fingerprint_key), fingerprint<typename Trainer::A>()}});
+    write_safetensors(file, weights, detail::origin<typename Trainer::A>(trainer.steps()));
   });
-  saving.write(detail::moments_file, [&](file_writer& file) { write_safetensors(file, detail::moment_tensors(trainer)); });
+  saving.write(detail::moments_file, [&](file_writer& file) {
+    write_safetensors(file, moments, detail::origin<typename Trainer::A>(trainer.steps()));
+  });
   saving.write(detail::state_file, state);
   saving.commit();
   prune(run, detail::checkpoint_prefix, detail::checkpoints_kept, files);
@@ -188,11 +252,8 @@ inline std::optional<std::filesystem::path> latest_checkpoint(const std::filesys
 template <class Trainer>
 resumed load_checkpoint(Trainer& trainer, const std::filesystem::path& folder) {
   using scalar = typename Trainer::network_type::scalar;
-  const std::filesystem::path file = folder / detail::state_file;
-  const json root = parse_json(read_file(file), file.string());
-  const json_field state(root, file.string());
-  require(state["format"].int64() == detail::checkpoint_format, state.where(), ": format: ", state["format"].int64(),
-          " is unknown; this program reads format ", detail::checkpoint_format);
+  const detail::state_document document(folder);
+  const json_field state = document.fields();
   detail::check_architecture<typename Trainer::A>(state);
   const std::string_view precision = name_of(dtype_of<scalar>());
   require(state["precision"].string() == precision, state.where(), ": precision: the checkpoint is of ",
@@ -209,6 +270,10 @@ resumed load_checkpoint(Trainer& trainer, const std::filesystem::path& folder) {
   detail::check_tensors(weights, weights_here, true);
   detail::check_tensors(moments, moments_here, true);
   resumed loaded{folder, state["step"].uint64(), state["data"].value(), {}};
+  for (const safetensors_reader* file : {&weights, &moments}) {
+    detail::check_origin(*file, detail::fingerprint_key, fingerprint<typename Trainer::A>());
+    detail::check_origin(*file, detail::step_key, std::to_string(loaded.step));
+  }
   const std::uint64_t rows = state["rows"].uint64(), tokens = state["tokens"].uint64();
   detail::list_differences(rules.value(), here, "", loaded.differences);
 
@@ -233,9 +298,8 @@ struct evaluation_settings {
 };
 /// Throws where the checkpoint does not say, or says what cannot be.
 inline evaluation_settings evaluation_of(const std::filesystem::path& checkpoint) {
-  const std::filesystem::path file = checkpoint / detail::state_file;
-  const json root = parse_json(read_file(file), file.string());
-  const json_field state(root, file.string()), told = state["evaluation"];
+  const detail::state_document document(checkpoint);
+  const json_field told = document.fields()["evaluation"];
   const double mean = told["mean_depth"].real(), scale = told["state_scale"].real();
   require(mean >= 0 && mean <= detail::depth_limit, told.where(), ".mean_depth: ", mean, " is no number of steps");
   require(scale >= 0 && scale <= 1e30, told.where(), ".state_scale: ", scale, " is no scale; it lies in [0, 1e30]");
@@ -243,22 +307,24 @@ inline evaluation_settings evaluation_of(const std::filesystem::path& checkpoint
 }
 
 /// Loads weights alone: from a checkpoint, or from any safetensors file with this architecture's names and shapes. F16, BF16,
-/// F32 and F64 are converted to the network's type.
+/// F32 and F64 are converted to the network's type. A weight that is not finite is refused, when the others have been read.
 template <class Network>
 void load_weights(Network& net, const std::filesystem::path& from) {
   using A = typename Network::architecture_type;
   const bool folder = std::filesystem::is_directory(from);
-  if (const std::filesystem::path state = from / detail::state_file; folder && std::filesystem::exists(state)) {
-    const json root = parse_json(read_file(state), state.string());
-    detail::check_architecture<A>(json_field(root, state.string()));
-  }
   const safetensors_reader file(folder ? from / detail::weights_file : from);
+  if (folder && std::filesystem::exists(from / detail::state_file)) {
+    const detail::state_document document(from);
+    detail::check_architecture<A>(document.fields());
+    detail::check_origin(file, detail::step_key, std::to_string(document.fields()["step"].uint64()));
+  }
   for (const auto& [key, value] : file.metadata())
     require(key != detail::fingerprint_key || value == fingerprint<A>(), file.source(), ": __metadata__.", key, ": ",
             detail::in_quotes(value), " is of another architecture than this program's ", detail::in_quotes(fingerprint<A>()));
   const std::vector<tensor_source> here = detail::weight_tensors(net);
   detail::check_tensors(file, here, false);
   detail::read_tensors<typename Network::scalar>(file, here);
+  detail::check_finite<typename Network::scalar>(file.source(), here);
   net.refresh();
 }
 
