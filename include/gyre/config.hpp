@@ -3,6 +3,10 @@
 
 #include <gyre/version.hpp>
 
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ != 0
+#error "gyre tells numbers that are not finite from others; -ffast-math, -Ofast and -ffinite-math-only remove those checks"
+#endif
+
 // The `cpu` backend's kernels are written in vectors of the GNU language extensions, which g++ and clang understand. Defined,
 // GYRE_SCALAR_KERNELS chooses the same kernels in plain loops; for other compilers it is defined here.
 #if !defined(__GNUC__) && !defined(GYRE_SCALAR_KERNELS)

@@ -89,6 +89,8 @@ struct recurrent {
   static rows<const activation_t<P>, width> forward(context<B, P>& c, weights<B, P> w, rows<const activation_t<P>, width> e,
                                                     rows<const activation_t<P>, width> s0, depth_draw draw, tape<P>& t) {
     using T = activation_t<P>;
+    require(draw.free_steps >= 0 && draw.gradient_steps >= 0, "recurrent: ", draw.free_steps, " steps without and ",
+            draw.gradient_steps, " with gradient; neither is negative");
     const int total = draw.free_steps + draw.gradient_steps;
     require(total >= 1, "recurrent: ", total, " steps; at least 1 is needed");
     if (!c.keep) draw = {total, 0};

@@ -1,6 +1,8 @@
 // Ragged batches: tokens of several sequences in one list of rows, each with its place in its sequence.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -24,7 +26,8 @@ class batch_layout {
     spans_.reserve(static_cast<std::size_t>(sequences)), positions_.reserve(static_cast<std::size_t>(tokens));
   }
   void add(index count, index past, std::uint64_t key) {
-    require(count >= 0 && past >= 0, "batch_layout: a sequence of ", count, " tokens after ", past);
+    require(count >= 0 && past >= 0 && past <= most_positions - (std::min)(count, most_positions),
+            "batch_layout: a sequence of ", count, " tokens after ", past);
     spans_.push_back({rows(), count, past, key});
     for (index i = 0; i < count; ++i) positions_.push_back(static_cast<std::int32_t>(past + i));
   }
@@ -44,6 +47,8 @@ class batch_layout {
   std::span<const std::int32_t> positions() const { return positions_; }
 
  private:
+  static constexpr index most_positions = (std::numeric_limits<std::int32_t>::max)();
+
   std::vector<sequence_span> spans_;
   std::vector<std::int32_t> positions_;  // (rows)
 };

@@ -84,7 +84,8 @@ template <class A>
 index check_batch(const char* call, const batch& b) {
   require(b.rows > 0 && b.length > 0, call, ": a batch of ", b.rows, " rows of ", b.length, " tokens; both must be at least 1");
   require(b.length <= A::shape.context, call, ": rows of ", b.length, " tokens exceed the context of ", A::shape.context);
-  require(static_cast<index>(b.inputs.size()) == b.rows * b.length && b.inputs.size() == b.targets.size(), call, ": ",
+  const auto given = static_cast<index>(b.inputs.size());
+  require(given % b.length == 0 && given / b.length == b.rows && b.inputs.size() == b.targets.size(), call, ": ",
           b.inputs.size(), " inputs and ", b.targets.size(), " targets for ", b.rows, " rows of ", b.length, " tokens");
   index counted = 0;
   for (std::size_t i = 0; i < b.inputs.size(); ++i) {

@@ -28,6 +28,7 @@ class batches {
   batches(packed_rows rows, index size, reading how = {})
       : rows_(std::move(rows)), size_(size), how_(how), order_(rows_.count(), how.seed, how.start) {
     require(size >= 1, "batches: ", size, " rows to a batch; at least 1 is needed");
+    require(size <= (index{1} << 40) / rows_.context(), "batches: ", size, " rows of ", rows_.context(), " tokens to a batch");
     const auto tokens = static_cast<std::size_t>(size * rows_.context());
     inputs_.reserve(tokens), targets_.reserve(tokens);
   }
