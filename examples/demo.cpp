@@ -5,7 +5,7 @@
 #include "support/demo_prose.hpp"
 
 int main(int count, char** values) {
-  return examples::guarded([&] {
+  return examples::guarded(count, values, [&] {
     if (count > 1 && std::strcmp(values[1], "hops") == 0) {
       examples::arguments args(
           count - 1, values + 1,

@@ -62,5 +62,5 @@ int generate(int count, char** values) {
 }  // namespace
 
 int main(int count, char** values) {
-  return examples::guarded([&] { return generate(count, values); });
+  return examples::guarded(count, values, [&] { return generate(count, values); });
 }

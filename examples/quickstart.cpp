@@ -1,5 +1,6 @@
 #include <gyre/gyre.hpp>
 
+#include <exception>
 #include <iostream>
 #include <span>
 
@@ -22,7 +23,10 @@ void train_and_speak(gyre::backend auto device, gyre::depth_rule auto depth, std
     std::cout << "byte " << id << " took " << steps << " steps\n";
 }
 
-int main(int count, char** arguments) {
+int main(int count, char** arguments) try {
   const auto text = gyre::bytes_of_file(count > 1 ? arguments[1] : "prose.txt");
   train_and_speak<Huginn>(gyre::cpu{}, gyre::lognormal_poisson{.mean = 8, .backprop = 4}, text);
+} catch (const std::exception& problem) {
+  std::cerr << problem.what() << '\n';
+  return 1;
 }

@@ -5,15 +5,24 @@
 #include <charconv>
 #include <cstdint>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <gyre/core/error.hpp>
 
 namespace examples {
+
+/// "train" of "./build/train".
+inline std::string program_name(int count, const char* const* values) {
+  const std::string path = count > 0 ? values[0] : "program";
+  return path.substr(path.find_last_of('/') + 1);
+}
 
 /// `--name value`, `--name=value` and `--flag`. Read every option, then call ready(): it prints the help if asked, and refuses
 /// what nobody read.
@@ -21,8 +30,7 @@ class arguments {
  public:
   arguments(int count, const char* const* values, std::string purpose) : purpose_(std::move(purpose)) {
     for (int i = 1; i < count; ++i) given_.emplace_back(values[i]);
-    program_ = count > 0 ? std::string(values[0]) : "program";
-    program_ = program_.substr(program_.find_last_of('/') + 1);
+    program_ = program_name(count, values);
   }
 
   bool flag(std::string_view name, std::string_view help) {
@@ -38,6 +46,12 @@ class arguments {
   std::optional<std::string> maybe_text(std::string_view name, std::string_view help) {
     help_.push_back({"--" + std::string(name) + " TEXT", std::string(help)});
     return last(name);
+  }
+  /// Whether an option stands on the command line; ask before it is read.
+  bool has(std::string_view name) const {
+    const std::string option = "--" + std::string(name);
+    return std::any_of(given_.begin(), given_.end(),
+                       [&](const std::string& word) { return word == option || word.starts_with(option + "="); });
   }
   /// All values of an option that may come more than once.
   std::vector<std::string> texts(std::string_view name, std::string_view help) {
@@ -135,15 +149,28 @@ class arguments {
   std::vector<line> help_;
 };
 
-/// Runs a program's body; an error becomes one line and exit status 1.
+/// Runs a program's body; an error becomes one line and exit status 1. What it printed must have arrived.
 template <class Body>
-int guarded(Body&& body) {
+int guarded(int count, const char* const* values, Body&& body) {
+  const std::string program = program_name(count, values);
+  const auto no_memory = [&] {
+    std::cerr << "error: not enough memory for " << program << "; use fewer rows, a shorter length, fewer steps\n";
+    return 1;
+  };
   try {
-    return body();
+    const int status = body();
+    gyre::require(static_cast<bool>(std::cout.flush()), program, ": cannot write to standard output; is the disk full?");
+    return status;
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  } catch (const std::length_error&) {  // of a container: more than there can be memory
+    return no_memory();
+  } catch (const std::system_error& e) {
+    std::cerr << "error: " << program << ": " << e.what() << '\n';
   } catch (const std::exception& e) {
     std::cerr << "error: " << e.what() << '\n';
-    return 1;
   }
+  return 1;
 }
 
 }  // namespace examples

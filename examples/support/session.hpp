@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include <gyre/train/monitors.hpp>
 
+#include "folder_lock.hpp"
 #include "session_text.hpp"
 #include "terminal.hpp"
 #include "training.hpp"
@@ -52,7 +54,10 @@ struct session_result {
 inline gyre::json checkpoint_data(const std::filesystem::path& checkpoint) {
   const std::filesystem::path file = checkpoint / "state.json";
   const gyre::json root = gyre::parse_json(gyre::read_file(file), file.string());
-  return gyre::json_field(root, file.string())["data"].value();
+  const gyre::json_field data = gyre::json_field(root, file.string())["data"];
+  gyre::require(data.value().kind() == gyre::json_kind::object, data.where(), ": expected an object, found ",
+                gyre::describe(data.value().kind()));
+  return data.value();
 }
 
 class session {
@@ -91,16 +96,17 @@ class session {
   static constexpr int deep = 8;                    // what the watch compares r = 1 with
   static constexpr std::size_t looks_averaged = 4;  // so a failure is named three looks after the first that shows it
 
-  /// Loads the latest checkpoint if asked to; returns the log that fits to it.
+  /// Locks the folder, and loads the latest checkpoint if asked to; returns the log that fits to it.
   training_log begin() {
     if (options_.folder.empty()) return training_log();
+    if (!options_.resume) std::filesystem::create_directories(options_.folder);
+    if (std::filesystem::is_directory(options_.folder)) lock_ = std::make_unique<folder_lock>(options_.folder);
     const auto latest = gyre::latest_checkpoint(options_.folder);
     const std::filesystem::path log = options_.folder / "log.jsonl";
     if (!options_.resume) {
       if (latest)
         gyre::fail(options_.folder.string(), " holds a training already (", latest->filename().string(),
                    "); go on with it by --resume, or choose another folder");
-      std::filesystem::create_directories(options_.folder);
       return training_log(log);
     }
     if (!latest) gyre::fail(options_.folder.string(), " holds no checkpoint to resume from; start without --resume");
@@ -228,6 +234,7 @@ class session {
   double seconds_ = 0;
   std::filesystem::path saved_;
   std::uint64_t saved_step_ = 0;
+  std::unique_ptr<folder_lock> lock_;
   training_log log_;  // after what begin() sets
   double recent_tokens_ = 0, recent_seconds_ = 0, recent_loss_ = 0, recent_weight_ = 0;
 };

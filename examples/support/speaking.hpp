@@ -59,7 +59,9 @@ inline void read_speaking_options(arguments& given, speaking_options& o) {
   given.heading("What, and how much:");
   o.most = given.number("max", o.most, "most tokens; 0: until the context is full");
   o.stops = given.texts("stop", "the text ends before this string");
-  o.continuation = given.text("score", "", "no text, but the log-likelihood of this continuation of the prompt");
+  const auto scored = given.maybe_text("score", "no text, but the log-likelihood of this continuation of the prompt");
+  gyre::require(!scored || !scored->empty(), "--score is empty; there is no continuation to score");
+  o.continuation = scored.value_or("");
   o.bos = given.flag("bos", "begin with the token that begins a document; an empty prompt always does");
   o.echo = given.flag("echo", "print the prompt too");
   gyre::require(o.exit_below >= 0, "--exit is ", o.exit_below, "; it must not be negative");
@@ -119,8 +121,9 @@ inline found_checkpoint find_checkpoint(const std::filesystem::path& path) {
   const std::filesystem::path file = found.folder / "state.json";
   const gyre::json root = gyre::parse_json(gyre::read_file(file), file.string());
   const gyre::json_field state(root, file.string());
-  if (const gyre::json* settings = state["data"].value().find("settings"); settings != nullptr)
-    if (const gyre::json* name = settings->find("model")) found.model = name->string(file.string());
+  if (const gyre::json_field data = state["data"]; data.contains("settings"))
+    if (const gyre::json_field settings = data["settings"]; settings.contains("model"))
+      found.model = settings["model"].string();
   for (const std::string_view name : models::names())
     if (found.model.empty() &&
         models::visit(name, []<class A>() { return gyre::fingerprint<A>(); }) == state["fingerprint"].string())

@@ -36,6 +36,9 @@ settings read(std::vector<std::string> words, settings start = {}) {
 TEST_CASE("options have values after a space or an equals sign", "[examples]") {
   command c;
   arguments given = line(c, {"--rows", "4", "--lr=1e-3", "--text", "a", "--text=b", "--curriculum", "--name", ""});
+  CHECK(given.has("rows"));
+  CHECK(given.has("lr"));
+  CHECK_FALSE(given.has("row"));
   CHECK(given.number("rows", 1, "") == 4);
   CHECK(given.number("lr", 0.0, "") == 1e-3);
   CHECK(given.texts("text", "") == std::vector<std::string>{"a", "b"});
@@ -82,6 +85,22 @@ TEST_CASE("settings survive a checkpoint, and the command line changes only what
   CHECK(changed.rows == 3);
   CHECK(changed.texts == s.texts);
   CHECK(changed.curriculum);
+}
+
+TEST_CASE("errors of the system become one line with the program's name", "[examples]") {
+  const char* words[] = {"./build/train"};
+  std::ostringstream said;
+  std::streambuf* const before = std::cerr.rdbuf(said.rdbuf());
+  const auto status_of = [&](auto&& body) { return guarded(1, words, body); };
+  const int fine = status_of([] { return 3; }), memory = status_of([]() -> int { throw std::bad_alloc(); }),
+            system = status_of([]() -> int { throw std::system_error(std::make_error_code(std::errc::no_such_process)); });
+  std::cerr.rdbuf(before);
+  CHECK(fine == 3);
+  CHECK(memory == 1);
+  CHECK(system == 1);
+  CHECK(said.str() ==
+        "error: not enough memory for train; use fewer rows, a shorter length, fewer steps\n"
+        "error: train: No such process\n");
 }
 
 TEST_CASE("progress is one line", "[examples]") {

@@ -51,6 +51,8 @@ class process {
     if (!ended_) ended_ = waitpid(id_, &status_, WNOHANG) == id_;
     return !ended_;
   }
+  /// What it has written to standard error so far.
+  std::string err() const { return std::filesystem::exists(files_ / "err") ? bytes_of(files_ / "err") : ""; }
   outcome wait() {
     if (!ended_) ended_ = waitpid(id_, &status_, 0) == id_;
     REQUIRE(ended_);

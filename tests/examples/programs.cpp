@@ -150,9 +150,10 @@ TEST_CASE("train learns the hops task without text", "[examples][threads]") {
   INFO(done.err);
   REQUIRE(done.status == 0);
   CHECK_THAT(done.err, Catch::Contains("huginn-hops") && Catch::Contains("bits per answer"));
-  const outcome more = train({"--out", folder / "run", "--resume", "--steps", "5"});
+  const outcome more = train({"--out", folder / "run", "--resume", "--steps", "5", "--rows", "32", "--recipe", "main"});
   INFO(more.err);
   CHECK(more.status == 0);
+  CHECK_THAT(more.err, Catch::Contains("note: --rows was 64 and is 32") && Catch::Contains("note: --recipe is ignored"));
   CHECK_THAT(more.err, Catch::Contains("note: options.total_steps"));
   CHECK(records(folder / "run").steps.size() == 5);
   CHECK_THAT(generate({"--checkpoint", folder / "run", "--prompt", "x"}).err, Catch::Contains("knows no text"));
@@ -170,6 +171,47 @@ TEST_CASE("a time becomes a number of steps, which is kept", "[examples][threads
   CHECK(records(folder / "run").steps.size() > 4);
   CHECK_THAT(train({"--out", folder / "run", "--resume", "--minutes", "1"}).err,
              Catch::Contains("which --minutes cannot change"));
+}
+
+TEST_CASE("train can be interrupted while it measures its speed", "[examples][threads]") {
+  if (!built()) return;
+  const scratch_folder folder;
+  auto arguments = small_training(folder.file("text", small_text(20000)), folder / "run", 1);
+  arguments[4] = "--minutes", arguments[5] = "1000";
+  arguments.push_back("--curriculum");
+  process measuring(programs + "/train", arguments);
+  while (measuring.running() && measuring.err().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  measuring.send(SIGINT);
+  const outcome stopped = measuring.wait();  // 20 minutes if it did not listen
+  INFO(stopped.err);
+  CHECK(stopped.status == 0);
+  CHECK_THAT(stopped.err,
+             Catch::Contains("measuring the speed, for about 20:00") && Catch::Contains("stopped while measuring"));
+}
+
+TEST_CASE("a training that goes on keeps to the text that it holds out, and tells what is other", "[examples][threads]") {
+  if (!built()) return;
+  const scratch_folder folder;
+  const std::string run = folder / "run";
+  REQUIRE(train(small_training(folder.file("text", small_text(20000)), run, 3)).status == 0);
+  CHECK_THAT(train({"--out", run, "--resume", "--steps", "5", "--hold-out", "100"}).err,
+             Catch::Contains("holds out 200000 bytes, which --hold-out cannot change to 100"));
+  const outcome more = train({"--out", run, "--resume", "--steps", "5", "--length", "8", "--micro-batches", "2"});
+  INFO(more.err);
+  CHECK(more.status == 0);
+  CHECK_THAT(more.err, Catch::Contains("note: --length was 16 and is 8; the data go on from row 6, which is other text now"));
+  CHECK_THAT(more.err, Catch::Contains("note: --micro-batches was 1 and is 2"));
+  // One document gives one row without its tail, so there is no row 14 to go on from.
+  const outcome packed = train({"--out", run, "--resume", "--steps", "6", "--packing", "drop_tail"});
+  CHECK(packed.status == 1);
+  CHECK_THAT(packed.err, Catch::Contains("note: --packing was keep_tail and is drop_tail; the data go on from row 14"));
+}
+
+TEST_CASE("a program whose output is lost says so", "[examples]") {
+  if (!built()) return;
+  const outcome lost = run("/bin/sh", {"-c", programs + "/train --help > /dev/full"});
+  CHECK(lost.status == 1);
+  CHECK_THAT(lost.err, Catch::Contains("train: cannot write to standard output"));
 }
 
 TEST_CASE("train refuses what is wrong in one sentence", "[examples]") {
@@ -195,6 +237,11 @@ TEST_CASE("train refuses what is wrong in one sentence", "[examples]") {
   refuses({"--text", text, "--steps", "1", "--rows", "0"}, "0 rows of 128 tokens");
   refuses({"--text", text, "--steps", "1", "--length", "257"}, "--length is 257; the context of huginn-prose is 256 tokens");
   refuses({"--text", text, "--steps", "1", "--threads", "0"}, "0 threads asked for");
+  for (const std::string minutes : {"inf", "nan", "1e300", "-1", "0"})
+    refuses({"--text", text, "--minutes", minutes}, "it must be more than 0 and at most 1000000");
+  for (const std::string option : {"--last-tokens", "--validation-tokens", "--watch-tokens", "--save-seconds"})
+    refuses({"--text", text, "--steps", "1", option, "-1"}, option + " is -1; it must not be negative");
+  refuses({"--text", text, "--steps", "1", "--save-seconds", "nan"}, "--save-seconds is nan");
   refuses({"--resume"}, "--resume wants --out");
   refuses({"--resume", "--out", folder / "absent"}, "holds no checkpoint to resume from");
   CHECK(train({"--help"}).status == 0);
@@ -295,6 +342,7 @@ TEST_CASE("generate refuses what is wrong in one sentence", "[examples][threads]
   refuses({"--checkpoint", run, "--prompt", "x", "--top-p", "2"}, "top_p is 2");
   refuses({"--checkpoint", run, "--prompt", std::string(257, 'x')}, "a prompt of 257 tokens exceeds the context of 256");
   refuses({"--checkpoint", run, "--prompt", "x", "--stop", ""}, "stop string 0 is empty");
+  refuses({"--checkpoint", run, "--prompt", "x", "--score", ""}, "--score is empty");
 
   const auto checkpoint = *gyre::latest(run, "step-");
   const std::string good = bytes_of(checkpoint / "model.safetensors"), state = bytes_of(checkpoint / "state.json");
@@ -306,6 +354,8 @@ TEST_CASE("generate refuses what is wrong in one sentence", "[examples][threads]
   overwrite("model.safetensors", good);
   overwrite("state.json", state.substr(0, state.size() / 2));
   refuses({"--checkpoint", run, "--prompt", "x"}, "state.json");
+  overwrite("state.json", R"({"data": "x"})");
+  refuses({"--checkpoint", run, "--prompt", "x"}, "state.json: data: expected an object");
   std::string other = state;
   other.replace(other.find("huginn-prose"), 12, "failed-xxxxx");
   overwrite("state.json", other);

@@ -208,6 +208,22 @@ TEST_CASE("folders that do not fit to what is asked are refused", "[examples]") 
   CHECK_THROWS_WITH(run_session(other, changed, o), Catch::Contains("the texts must be the same"));
 }
 
+TEST_CASE("two trainings do not share a folder", "[examples]") {
+  const text_folder text;
+  counting_model model(5), other(5);
+  text_data data = text.data(), others = text.data();
+  session_options o = text.options("run");
+  {
+    session first(model, data, o);
+    CHECK_THROWS_WITH(run_session(other, others, o), Catch::Contains("run is in use by another training"));
+    first.run();
+    o.resume = true;
+    CHECK_THROWS_WITH(run_session(other, others, o), Catch::Contains("run is in use by another training"));
+  }
+  CHECK(std::filesystem::exists(text.folder / "run" / "lock"));
+  CHECK(run_session(other, others, o).records.steps.size() == 5);
+}
+
 TEST_CASE("watches name a failure once, also over a resumption", "[examples]") {
   const text_folder text;
   const auto named = [](const training_records& records) {
