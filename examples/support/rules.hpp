@@ -24,7 +24,10 @@ struct any_depth {
   template <class F>
   auto visit(F&& f) const {
     return std::visit(
-        [&](const auto& rule) { return curriculum_steps > 0 ? f(gyre::curriculum(rule, curriculum_steps)) : f(rule); }, inner);
+        [&]<class Rule>(const Rule& rule) {
+          return curriculum_steps > 0 ? f(gyre::curriculum<Rule>{rule, curriculum_steps}) : f(rule);
+        },
+        inner);
   }
   gyre::depth_draw draw(gyre::seed s, std::uint64_t step, std::uint32_t micro_batch = 0) const {
     return visit([&](const auto& rule) { return rule.draw(s, step, micro_batch); });
