@@ -35,7 +35,7 @@ struct problem {
     return gyre::sample(std::span<const T>(logits), history, rules, uniform, workspace());
   }
 };
-problem<double> logarithms(std::vector<double> probabilities, std::vector<token> history = {}) {
+problem<double> logarithms(std::vector<double> probabilities, const std::vector<token>& history = {}) {
   for (double& p : probabilities) p = std::log(p);
   return {probabilities, history};
 }

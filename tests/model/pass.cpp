@@ -28,7 +28,7 @@ struct fixture {
 
 TEST_CASE("the plan of a pass is exactly what it takes") {
   fixture f;
-  for (auto lengths : {std::vector<gyre::index>{5, 5}, std::vector<gyre::index>{1}, std::vector<gyre::index>{3, 1, 4},
+  for (const auto& lengths : {std::vector<gyre::index>{5, 5}, std::vector<gyre::index>{1}, std::vector<gyre::index>{3, 1, 4},
                        std::vector<gyre::index>{}})
     for (gyre::depth_draw draw : {gyre::depth_draw{0, 1}, gyre::depth_draw{1, 2}, gyre::depth_draw{7, 3}})
       for (bool gradients : {true, false}) {
@@ -74,6 +74,8 @@ TEST_CASE("wrong input of a pass is refused with its numbers") {
   CHECK_THROWS_WITH(f.run(gyre::batch_layout::uniform(1, 6), {1, 2, 3, 1, 1, 1}, {1, 2, 3, 1, 1, 1}),
                     "run_pass: a sequence of 6 tokens exceeds the context of 5");
   CHECK_THROWS_WITH(f.run(layout, {1, 2, 3}, {1, 2, 3}, {0, 0}), Catch::Contains("0 steps"));
+  CHECK_THROWS_WITH(f.run(layout, {1, 2, 3}, {1, 2, 3}, {5, -3}), Catch::Contains("5 steps without and -3 with gradient"));
+  CHECK_THROWS_WITH(f.run(layout, {1, 2, 3}, {1, 2, 3}, {-5, 8}), Catch::Contains("-5 steps without and 8 with gradient"));
   CHECK_NOTHROW(f.run(layout, {1, 2, 3}, {-1, 2, -1}));
 }
 

@@ -33,7 +33,7 @@ states random_states(std::size_t tokens, unsigned number, double shared) {
 // Centre over features, unit-normalise each token, mean of the off-diagonal of X X^T.
 double correlation(const double* x, int tokens) {
   std::vector<std::vector<double>> unit;
-  for (int i = 0; i < tokens; ++i) {
+  for (gyre::index i = 0; i < tokens; ++i) {
     std::vector<double> row(x + i * width, x + (i + 1) * width);
     double mean = 0, squares = 0;
     for (const double v : row) mean += v / width;
@@ -73,7 +73,7 @@ TEMPLATE_TEST_CASE("monitors are their definitions, sequence by sequence", "[mon
   for (const gyre::index count : {5, 1, 9}) layout.add(count, 0, 0);
   const states previous = random_states(15, 1, shared), last = random_states(15, 2, shared), hidden = random_states(15, 3, 1);
   const gyre::monitors m = measured(TestType{}, layout, previous, last, hidden);
-  const double expected = (correlation(last.data.data(), 5) + correlation(last.data.data() + 6 * width, 9)) / 2;
+  const double expected = (correlation(last.data.data(), 5) + correlation(last.data.data() + gyre::index{6} * width, 9)) / 2;
   CHECK(std::abs(m.token_correlation - expected) <= 1e-13);
   std::vector<double> change = last.data;
   for (std::size_t i = 0; i < change.size(); ++i) change[i] -= previous.data[i];
@@ -107,7 +107,7 @@ TEST_CASE("a step reports the states before n_c and the head's input", "[monitor
     for (std::size_t i = 0; i < size; ++i) squares += x[i] * x[i];
     return std::sqrt(squares / 12);
   };
-  const std::size_t size = 12 * 8;
+  const std::size_t size = 96;  // 12 tokens, width 8
   const double state = norm(pass.tape.steps.last.data, size), head = norm(pass.tape.hidden.data, size);
   gyre::trainer trainer(net, gyre::adamw{}, depth);
   const gyre::step_report report = trainer.step(data.all());

@@ -221,7 +221,7 @@ TEST_CASE("a gradient that is not finite stops the step and changes nothing", "[
   const random_rows data(2, 4);
   gyre_test::reference_network<gyre_test::Untied> net(gyre::reference{}, gyre::seed{1});
   gyre::trainer trainer(net, gyre::adamw{}, depth);
-  for (double& w : net.values().last(static_cast<std::size_t>(gyre_test::small.vocab * gyre_test::small.width))) w *= 1e200;
+  for (double& w : net.values().last(std::size_t{gyre_test::small.vocab} * gyre_test::small.width)) w *= 1e200;
   net.refresh();
   const std::vector<double> before = gyre_test::copy_of(net);
   const std::string text = error_of([&] { trainer.step(data.all()); });
@@ -244,6 +244,7 @@ TEST_CASE("wrong input is refused with its numbers", "[trainer]") {
   };
   refused({}, "a batch of 0 rows of 0 tokens");
   refused({data.inputs, data.targets, 2, 5}, "8 inputs and 8 targets for 2 rows of 5 tokens");
+  refused({{}, {}, gyre::index{1} << 62, 4}, "0 inputs and 0 targets for 4611686018427387904 rows");
   refused({data.inputs, std::span(data.targets).first(7), 2, 4}, "8 inputs and 7 targets");
   data.inputs[6] = 11;
   refused(data.all(), "row 1, position 2: input 11");

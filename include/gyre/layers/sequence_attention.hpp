@@ -39,7 +39,7 @@ struct sequence_attention {
   static constexpr int width = D.width, inputs = width, outputs = width;
   static constexpr int q_width = D.query_width(), kv_width = D.key_value_width(), qk_width = q_width + kv_width;
   static constexpr int fused_width = qk_width + kv_width;
-  static constexpr index cache_width = 2 * kv_width;
+  static constexpr index cache_width = index{2} * kv_width;
   using qkv = linear<width, fused_width, linear_options{role::input_projection, {{q_width, kv_width, kv_width}}}>;
   using proj = linear<q_width, width, linear_options{role::output_projection}>;
   using q_norm = head_norm<D.heads, D.width_per_head(), O.norm_gain>;

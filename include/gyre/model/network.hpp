@@ -59,8 +59,8 @@ class network {
     fill_tables();
     initialise(s);
   }
-  network(network&&) = default;
-  network& operator=(network&&) = default;
+  network(network&&) noexcept = default;
+  network& operator=(network&&) noexcept = default;
 
   B& device() { return device_; }
   const B& device() const { return device_; }

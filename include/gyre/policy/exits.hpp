@@ -86,7 +86,8 @@ class any {
   any(int steps) : any(fixed{steps}) {}
   template <exit_rule E>
   requires(!std::same_as<E, any>) any(const E& rule) : calls_(&table<E>) {
-    static_assert(sizeof(E) <= room && alignof(E) <= alignof(std::max_align_t), "exits::any: a rule has at most 32 bytes");
+    static_assert(sizeof(E) <= room, "exits::any: a rule has at most 32 bytes");
+    static_assert(alignof(E) <= alignof(std::max_align_t), "exits::any: a rule has no alignment beyond that of max_align_t");
     ::new (static_cast<void*>(memory_.data())) E(rule);
   }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include <gyre/backend/cpu/simd_math.hpp>
@@ -36,11 +37,11 @@ GYRE_INLINE simd<T> angle(simd<T> y, simd<T> x) {
   const v low = where_below(size, x, size, x), high = maximum(x, size);
   const v edge = v::broadcast(T(eighth)) * high;
   const v q = where_below(edge, low, low - high, low) / where_below(edge, low, low + high, high), q2 = q * q;
-  constexpr auto& terms = arctangent_constants<T>::terms;
-  constexpr std::size_t last = sizeof terms / sizeof terms[0] - 1;
-  v p = v::broadcast(terms[last]);
+  using c = arctangent_constants<T>;
+  constexpr std::size_t last = std::size(c::terms) - 1;
+  v p = v::broadcast(c::terms[last]);
   [&]<std::size_t... I>(std::index_sequence<I...>) GYRE_INLINE_LAMBDA {  // a loop would stay one at -O2
-    ((p = fma(p, q2, v::broadcast(terms[last - 1 - I]))), ...);
+    ((p = fma(p, q2, v::broadcast(c::terms[last - 1 - I]))), ...);
   }
   (std::make_index_sequence<last>());
   const v part = fma(p * q2, q, q) + where_below(edge, low, v::broadcast(T(pi / 4)), zero);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include <gyre/backend/cpu/simd.hpp>
@@ -167,7 +168,7 @@ GYRE_INLINE simd<T> exp(simd<T> x) {
   n = n - simd<T>::broadcast(T(c::bias));
   simd<T> r = fma(n, simd<T>::broadcast(-c::ln2_high), inside);
   r = fma(n, simd<T>::broadcast(-c::ln2_low), r);
-  constexpr std::size_t last = sizeof c::terms / sizeof c::terms[0] - 1;
+  constexpr std::size_t last = std::size(c::terms) - 1;
   simd<T> p = simd<T>::broadcast(c::terms[last]);
   [&]<std::size_t... I>(std::index_sequence<I...>) GYRE_INLINE_LAMBDA {  // a loop would stay one at -O2
     ((p = fma(p, r, simd<T>::broadcast(c::terms[last - 1 - I]))), ...);
