@@ -112,7 +112,11 @@ depth_head<T> depth_head_of(matrix_view<const T> q, matrix_view<const T> k, matr
 template <class T>
 void depth_attention(thread_pool& pool, matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v,
                      attention_shape shape, matrix_view<T> o, T* lse) {
-  if (q.rows == 0) return;
+  if (k.rows == 0) {  // no slots, or no rows
+    for (index i = 0; i < q.rows; ++i) std::fill_n(o[i], o.cols, T(0));
+    std::fill_n(lse, q.rows * shape.heads, T(0));
+    return;
+  }
   for_rows(pool, q.rows, q.cols * (2 * (k.rows / q.rows) + 1), [&](index first, index count) {
     for (index i = first; i < first + count; ++i)
       for (index h = 0; h < shape.heads; ++h)
@@ -124,7 +128,10 @@ template <class T>
 void depth_attention_backward(thread_pool& pool, matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v,
                               matrix_view<const T> o, const T* lse, matrix_view<const T> d_o, attention_shape shape,
                               matrix_view<T> dq, matrix_view<T> dk, matrix_view<T> dv) {
-  if (q.rows == 0) return;
+  if (k.rows == 0) {
+    for (index i = 0; i < q.rows; ++i) std::fill_n(dq[i], dq.cols, T(0));
+    return;
+  }
   for_rows(pool, q.rows, q.cols * (6 * (k.rows / q.rows) + 1), [&](index first, index count) {
     for (index i = first; i < first + count; ++i)
       for (index h = 0; h < shape.heads; ++h) {
