@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <gyre/backend/cpu.hpp>
 #include <gyre/backend/reference.hpp>
@@ -16,6 +18,7 @@ namespace {
 
 using gyre::attention_shape;
 using gyre::batch_layout;
+using gyre::cache_lane;
 using gyre::cpu;
 using gyre::reference;
 
@@ -75,9 +78,41 @@ void check_forward(Device& b, heads_case h, index rows) {
 TEMPLATE_TEST_CASE("a query's result does not depend on later rows, finite or not", "", float, double) {
   cpu b(1);
   for (const heads_case h : head_cases)
-    for (const index rows : {index{30}, length}) check_forward<TestType>(b, h, rows);
+    for (const index rows : {index{2}, index{4}, index{24}, index{30}, length}) check_forward<TestType>(b, h, rows);
   reference plain;
   check_forward<TestType>(plain, {6, 2, 16}, 30);
+}
+
+// Pieces of few tokens take the path of decoding, others that of training.
+TEMPLATE_TEST_CASE("a piece of a prompt read through the cache does not depend on its later tokens", "", float, double) {
+  using T = TestType;
+  cpu b(1);
+  for (const heads_case h : head_cases)
+    for (const index past : {0, 90, 127})
+      for (const index count : {2, 3, 8, 24, 60}) {
+        const index kv_width = h.kv_heads * h.width, capacity = past + count;
+        const auto q = random_grid<T>(count, h.heads * h.width, 1), k = random_grid<T>(capacity, kv_width, 2),
+                   v = random_grid<T>(capacity, kv_width, 3);
+        batch_layout layout;
+        layout.add(count, past, 0);
+        const auto run = [&](const grid<T>& keys, const grid<T>& values) {
+          std::vector<T> memory;  // all keys, then all values
+          for (const grid<T>* x : {&keys, &values})
+            for (index j = 0; j < capacity; ++j) memory.insert(memory.end(), (*x)[j], (*x)[j] + kv_width);
+          const cache_lane<T> lanes[] = {{memory.data(), capacity}};
+          grid<T> o(count, h.heads * h.width);
+          b.cached_attention(q.read(), layout, std::span<const cache_lane<T>>(lanes), 0, shape_of(h), 0, o.view());
+          return o;
+        };
+        const grid<T> clean = run(k, v);
+        for (const index cut : {index{1}, count / 2, count - 1}) {
+          auto bad_k = k, bad_v = v;
+          poison(bad_k, past + cut, capacity), poison(bad_v, past + cut, capacity);
+          CAPTURE(h.heads, h.kv_heads, h.width, past, count, cut);
+          CHECK(bit_differences(run(bad_k, v).read().slice(0, cut), clean.read().slice(0, cut)) == "");
+          CHECK(bit_differences(run(k, bad_v).read().slice(0, cut), clean.read().slice(0, cut)) == "");
+        }
+      }
 }
 
 }  // namespace gyre_test

@@ -35,12 +35,9 @@ struct narrow_attention {
       score(c, shown);
       for (index x = 0; x < c.count; ++x) {
         const index seen = (std::min)(shown, c.limit(x) - first);
-        if (seen > 0)
-          soften(s + x * tiles::keys, o + x * padded, seen, shown, c.scale, first > 0, padded, top[x], total[x]);
-        else
-          std::fill_n(s + x * tiles::keys, shown, T(0));
+        if (seen > 0) soften(s + x * tiles::keys, o + x * padded, seen, shown, c.scale, first > 0, padded, top[x], total[x]);
       }
-      weigh(c, block.values, first > 0);
+      weigh(c, block.values, first);
     }
     for (index x = 0; x < c.count; ++x) c.finish(x, o + x * padded, top[x], total[x]);
   }
@@ -82,19 +79,29 @@ struct narrow_attention {
   }
 
   // o += weights values; values where they lie, but for a last panel that is not whole.
-  void weigh(const attention_columns<T>& c, matrix_view<const T> values, bool more) {
-    const matrix_view<const T> weights(s, c.count, values.rows, tiles::keys);
+  void weigh(const attention_columns<T>& c, matrix_view<const T> values, index first) {
+    const bool more = first > 0;
+    const index seen = (std::max)(index{0}, (std::min)(values.rows, c.limit(0) - first));  // keys that all columns see
+    const matrix_view<const T> weights(s, c.count, seen, tiles::keys);
     const matrix_view<T> sums(o, c.count, tiles::padded(c.width));
     const index whole = c.width / tiles::panel * tiles::panel;
-    index done = 0;
-    if (c.count == 1 && whole >= 2 * tiles::panel && whole < 4 * tiles::panel) {
-      tile<T, 1, 2, tile_source::direct>(tile_of<T>(values.rows, s, 0, values.data, values.stride, tiles::panel, o, 0, more));
-      done = 2 * tiles::panel;
+    if (whole < c.width) pack_rows<int{tiles::panel}>(v, tiles::keys, values.columns(whole, c.width - whole), 0, values.rows);
+    if (seen > 0) {
+      index done = 0;
+      if (c.count == 1 && whole >= 2 * tiles::panel && whole < 4 * tiles::panel) {
+        tile<T, 1, 2, tile_source::direct>(tile_of<T>(seen, s, 0, values.data, values.stride, tiles::panel, o, 0, more));
+        done = 2 * tiles::panel;
+      }
+      multiply_panels(sums.columns(done, whole - done), weights, values.data + done, values.stride, tiles::panel, more);
+      if (whole < c.width) multiply_panels<T>(sums.columns(whole, tiles::panel), weights, v, tiles::panel, 0, more);
     }
-    multiply_panels(sums.columns(done, whole - done), weights, values.data + done, values.stride, tiles::panel, more);
-    if (whole == c.width) return;
-    pack_rows<int{tiles::panel}>(v, tiles::keys, values.columns(whole, c.width - whole), 0, values.rows);
-    multiply_panels<T>(sums.columns(whole, tiles::panel), weights, v, tiles::panel, 0, more);
+    for (index x = c.group; x < c.count; ++x)
+      if (const index others = (std::min)(values.rows, c.limit(x) - first) - seen; others > 0) {
+        const T* const a = s + x * tiles::keys + seen;
+        multiply_row(sums[x], whole, others, a, 1, values[seen], values.stride, tiles::panel, true);
+        if (whole < c.width)
+          multiply_row(sums[x] + whole, tiles::panel, others, a, 1, v + seen * tiles::panel, tiles::panel, 0, true);
+      }
   }
 };
 
