@@ -1,7 +1,8 @@
 """Budget of compile time: CPU seconds (user) of every translation unit, as the build itself took them.
 
 A test unit may take 15 s with its own flags, the one with Catch2's main excepted, and examples/quickstart.cpp 10 s at -O2.
-A unit over its budget is measured once more, alone: a busy machine slows a compiler down.
+A unit over its budget is measured again, alone, up to five times, and the least counts: what else runs on a machine can only add to a
+compiler's CPU time (shared caches and memory; 4 to 11 s were seen for one unit within an hour).
 Usage: compile_time.py BUILD_FOLDER
 """
 import json
@@ -30,6 +31,16 @@ def compile_alone(unit, *more_flags):
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
+def least_alone(unit, budget, *more_flags):
+    """The least of up to five compilations; stops at the first within the budget."""
+    least = float("inf")
+    for _ in range(5):
+        least = min(least, compile_alone(unit, *more_flags))
+        if least <= budget:
+            break
+    return least
+
+
 def seconds_in_build(unit):
     """What tests/support/time_compile.sh noted beside the object file; None if this build was made without it."""
     command = shlex.split(unit["command"])
@@ -55,12 +66,12 @@ for unit in json.loads((build / "compile_commands.json").read_text()):
     if seconds is None:
         seconds = compile_alone(unit)
     if budget is not None and seconds > budget:
-        seconds = min(seconds, compile_alone(unit))
+        seconds = min(seconds, least_alone(unit, budget))
         if seconds > budget:
             over.append((path, seconds, budget))
     measured.append((seconds, path, budget))
     if path == source_root / "examples/quickstart.cpp":
-        at_o2 = min(compile_alone(unit, "-O2") for _ in range(2))
+        at_o2 = least_alone(unit, QUICKSTART_BUDGET, "-O2")
         measured.append((at_o2, f"{path} at -O2", QUICKSTART_BUDGET))
         if at_o2 > QUICKSTART_BUDGET:
             over.append((path, at_o2, QUICKSTART_BUDGET))
