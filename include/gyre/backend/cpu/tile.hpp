@@ -106,7 +106,7 @@ GYRE_KERNEL void tile(const tile_work<T>& work) {
     tile_clear(sums, all);
   const T *a = a_first, *b = b_first, *c_fetch = soon, *b_fetch = ahead;
   index k = 0;
-  constexpr index steps = H * across > 12 ? 2 : 4;  // of a pass: tall tiles have work enough beside the loop's own
+  constexpr index steps = 2;  // of a pass: four compile longer than they gain
   for (; k + steps <= depth; k += steps) {
     if constexpr (H == tile_shape<T>::rows) {
       // Little by little: all at once they would occupy every slot for pending cache lines.
