@@ -100,6 +100,34 @@ class cpu : public detail::cpu_updates<cpu> {
   }
 
   template <class T>
+  void grouped_product(matrix_view<const T> x, weight_matrix<T, prepared<T>> w, row_groups groups, matrix_view<T> y,
+                       bool accumulate) {
+    detail::check_row_groups("grouped_product", groups, x.rows);
+    for (index g = 0; g < groups.count; ++g)
+      if (const index first = groups.offsets[g], n = groups.offsets[g + 1] - first; n > 0)
+        product(x.slice(first, n), {{w.raw.data + g * groups.stride, w.raw.rows, w.raw.cols, w.raw.stride}, w.prepared},
+                y.slice(first, n), accumulate);
+  }
+  template <class T>
+  void grouped_product_input_gradient(matrix_view<const T> dy, weight_matrix<T, prepared<T>> w, row_groups groups,
+                                      matrix_view<T> dx, bool accumulate) {
+    detail::check_row_groups("grouped_product_input_gradient", groups, dy.rows);
+    for (index g = 0; g < groups.count; ++g)
+      if (const index first = groups.offsets[g], n = groups.offsets[g + 1] - first; n > 0)
+        product_input_gradient(dy.slice(first, n),
+                               {{w.raw.data + g * groups.stride, w.raw.rows, w.raw.cols, w.raw.stride}, w.prepared},
+                               dx.slice(first, n), accumulate);
+  }
+  template <class T>
+  void grouped_product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<T> dw) {
+    detail::check_row_groups("grouped_product_weight_gradient", groups, dy.rows);
+    for (index g = 0; g < groups.count; ++g)
+      if (const index first = groups.offsets[g], n = groups.offsets[g + 1] - first; n > 0)
+        product_weight_gradient(dy.slice(first, n), x.slice(first, n),
+                                matrix_view<T>{dw.data + g * groups.stride, dw.rows, dw.cols, dw.stride});
+  }
+
+  template <class T>
   void gated_silu(matrix_view<const T> h, matrix_view<T> a) {
     detail::gated_silu(*pool_, h, a);
   }

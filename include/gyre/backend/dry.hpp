@@ -2,6 +2,7 @@
 // exactly what a pass will need.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <vector>
@@ -93,6 +94,19 @@ struct dry {
   template <class T>
   void product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, matrix_view<T>) {
     multiply<T>(operation::product_weight_gradient, dy.rows, dy.cols, x.cols);
+  }
+  template <class T, class Prepared>
+  void grouped_product(matrix_view<const T> x, weight_matrix<T, Prepared> w, row_groups groups, matrix_view<T>, bool) {
+    multiply<T>(operation::grouped_product, x.rows, w.raw.rows, w.raw.cols, groups);
+  }
+  template <class T, class Prepared>
+  void grouped_product_input_gradient(matrix_view<const T> dy, weight_matrix<T, Prepared> w, row_groups groups, matrix_view<T>,
+                                      bool) {
+    multiply<T>(operation::grouped_product_input_gradient, dy.rows, w.raw.rows, w.raw.cols, groups);
+  }
+  template <class T>
+  void grouped_product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<T>) {
+    multiply<T>(operation::grouped_product_weight_gradient, dy.rows, dy.cols, x.cols, groups);
   }
   template <class T>
   void gated_silu(matrix_view<const T> h, matrix_view<T> a) {
@@ -216,9 +230,14 @@ struct dry {
     book(what, 0, static_cast<double>(elements), static_cast<double>(moved) * sizeof(T));
   }
   template <class T>
-  void multiply(operation what, index rows, index out, index in) {
+  void multiply(operation what, index rows, index out, index in, index matrices = 1) {
     const double r = static_cast<double>(rows), o = static_cast<double>(out), i = static_cast<double>(in);
-    book(what, 2 * r * o * i, 0, (r * o + r * i + o * i) * sizeof(T));
+    book(what, 2 * r * o * i, 0, (r * o + r * i + static_cast<double>(matrices) * o * i) * sizeof(T));
+  }
+  /// Which groups will have rows is not known: as many matrices as could be used.
+  template <class T>
+  void multiply(operation what, index rows, index out, index in, row_groups groups) {
+    multiply<T>(what, rows, out, in, (std::min)(rows, groups.count));
   }
   template <class T>
   void read_slots(operation what, double products, index pairs, attention_shape shape, index moved) {

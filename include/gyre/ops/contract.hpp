@@ -42,6 +42,12 @@
 //   product(V<const T> x, weight_matrix w, V<T> y, bool accumulate)                  y (+)= x w^T
 //   product_input_gradient(V<const T> dy, weight_matrix w, V<T> dx, bool accumulate) dx (+)= dy w
 //   product_weight_gradient(V<const T> dy, V<const T> x, V<T> dw)                    dw += dy^T x
+// The same with a matrix for each of several groups of consecutive rows (row_groups); w and dw are group 0's. A row's result is
+// that of the row in a product with its group's matrix. Groups without rows cost nothing: their matrices are neither read nor
+// written.
+//   grouped_product(V<const T> x, weight_matrix w, row_groups, V<T> y, bool accumulate)
+//   grouped_product_input_gradient(V<const T> dy, weight_matrix w, row_groups, V<T> dx, bool accumulate)
+//   grouped_product_weight_gradient(V<const T> dy, V<const T> x, row_groups, V<T> dw)    accumulates; matrices must not overlap
 //
 // Gated MLP: h (rows, 2 m) = [gate | up]
 //   gated_silu(V<const T> h, V<T> a)                             a = silu(gate) * up
@@ -121,7 +127,7 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T*
                               std::span<const token> ids, const batch_layout& rows,
                               weight_matrix<T, typename B::template prepared<T>> w, std::span<const index> from,
                               std::span<const std::int32_t> positions, std::span<const cache_lane<T>> lanes, attention_shape a,
-                              rotary_shape r, state_key key, std::span<const index> blocks) {
+                              rotary_shape r, state_key key, std::span<const index> blocks, row_groups groups) {
   b.fill(y, T(s));
   b.copy(x, y);
   b.add(x, y);
@@ -134,6 +140,9 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T*
   b.product(x, w, y, true);
   b.product_input_gradient(x, w, y, true);
   b.product_weight_gradient(x, x, y);
+  b.grouped_product(x, w, groups, y, true);
+  b.grouped_product_input_gradient(x, w, groups, y, true);
+  b.grouped_product_weight_gradient(x, x, groups, y);
   b.gated_silu(x, y);
   b.gated_silu_backward(x, x, y);
   b.rotary(y, q, positions, q, r);
