@@ -61,6 +61,7 @@
 #include <gyre/model/sections.hpp>
 #include <gyre/ops/contract.hpp>
 #include <gyre/ops/operations.hpp>
+#include <gyre/ops/routing.hpp>
 #include <gyre/ops/shapes.hpp>
 #include <gyre/ops/updates.hpp>
 #include <gyre/policy/cache.hpp>
@@ -70,6 +71,7 @@
 #include <gyre/policy/initial_state.hpp>
 #include <gyre/policy/initialisation.hpp>
 #include <gyre/policy/injection.hpp>
+#include <gyre/policy/load_balance.hpp>
 #include <gyre/train/adamw.hpp>
 #include <gyre/train/batch.hpp>
 #include <gyre/train/batch_pass.hpp>

@@ -18,6 +18,7 @@
 #include <gyre/backend/cpu/prepared.hpp>
 #include <gyre/backend/cpu/product.hpp>
 #include <gyre/backend/cpu/rotary.hpp>
+#include <gyre/backend/cpu/routing.hpp>
 #include <gyre/backend/cpu/updates.hpp>
 #include <gyre/ops/contract.hpp>
 
@@ -26,7 +27,7 @@ GYRE_BEGIN
 /// A handle to a thread pool, cheap to copy; copies share the threads, whose last owner ends them. For float and double.
 ///
 /// Every result has the same bits for any number of threads. Calls from several user threads are safe and take turns.
-class cpu : public detail::cpu_updates<cpu> {
+class cpu : public detail::cpu_updates<cpu>, public detail::cpu_routing<cpu> {
  public:
   template <class T>
   using prepared = detail::packed_weights<T>;

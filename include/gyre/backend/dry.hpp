@@ -9,6 +9,7 @@
 
 #include <gyre/core/context.hpp>
 #include <gyre/ops/operations.hpp>
+#include <gyre/ops/routing.hpp>
 #include <gyre/ops/shapes.hpp>
 #include <gyre/ops/updates.hpp>
 
@@ -178,6 +179,41 @@ struct dry {
     read_slots<T>(operation::depth_attention_backward, 5, k.rows, shape, 2 * (q.size() + o.size()) + 3 * (k.size() + v.size()));
   }
   template <class T, class S>
+  void route(matrix_view<const T> scores, const std::type_identity_t<T>*, double, index active, std::int32_t*, S*, S*) {
+    move_pairs<T, S>(operation::route, scores.size(), scores.size(), scores.rows * active, 1, 2);
+  }
+  template <class T, class S>
+  void route_backward(const S*, const S*, const std::int32_t*, const S*, double, index active, matrix_view<T> d_scores) {
+    const index pairs = d_scores.rows * active;
+    move_pairs<T, S>(operation::route_backward, 3 * pairs, d_scores.size(), pairs, 1, 3);
+  }
+  void group_pairs(const std::int32_t*, index pairs, index experts, std::int32_t*, std::int32_t*, std::int32_t*) {
+    touch<std::int32_t>(operation::group_pairs, pairs, 3 * pairs + experts + 1);
+  }
+  template <class T>
+  void spread(matrix_view<const T>, const std::int32_t*, index, matrix_view<T> y) {
+    move_pairs<T, T>(operation::spread, 0, 2 * y.size(), y.rows, 1, 0);
+  }
+  template <class T, class S>
+  void collect(matrix_view<const T> y, const std::int32_t*, const S*, index, matrix_view<T> x) {
+    move_pairs<T, S>(operation::collect, y.size(), y.size() + 2 * x.size(), y.rows, 1, 1);
+  }
+  template <class T, class S>
+  void collect_backward(matrix_view<const T> dx, matrix_view<const T> y, const std::int32_t*, const S*, index, matrix_view<T>,
+                        S*) {
+    move_pairs<T, S>(operation::collect_backward, 2 * y.size(), dx.size() + 2 * y.size(), y.rows, 1, 3);
+  }
+  template <class T, class S>
+  void router_loss(matrix_view<const T> scores, double, const std::int32_t*, index active, const batch_layout&,
+                   router_loss_weights, S*) {
+    move_pairs<T, S>(operation::router_loss, scores.size(), scores.size(), scores.rows * active, 1, 0);
+  }
+  template <class T, class S>
+  void router_loss_backward(matrix_view<const T> scores, double, const std::int32_t*, index active, const batch_layout&,
+                            router_loss_weights, S, matrix_view<T>) {
+    move_pairs<T, S>(operation::router_loss_backward, scores.size(), 3 * scores.size(), scores.rows * active, 1, 0);
+  }
+  template <class T, class S>
   void row_change(matrix_view<const T> x, matrix_view<const T>, S*) {
     touch<T>(operation::row_change, 2 * x.size(), 2 * x.size());
   }
@@ -238,6 +274,12 @@ struct dry {
   template <class T>
   void multiply(operation what, index rows, index out, index in, row_groups groups) {
     multiply<T>(what, rows, out, in, (std::min)(rows, groups.count));
+  }
+  // `moved` scalars of rows, and of each pair so many numbers of an expert or place and so many statistic scalars.
+  template <class T, class S>
+  void move_pairs(operation what, index elements, index moved, index pairs, int numbers, int statistics) {
+    const double of_pair = numbers * double{sizeof(std::int32_t)} + statistics * double{sizeof(S)};
+    book(what, 0, static_cast<double>(elements), static_cast<double>(moved) * sizeof(T) + static_cast<double>(pairs) * of_pair);
   }
   template <class T>
   void read_slots(operation what, double products, index pairs, attention_shape shape, index moved) {

@@ -10,6 +10,7 @@
 #include <gyre/backend/reference/elementwise.hpp>
 #include <gyre/backend/reference/loss.hpp>
 #include <gyre/backend/reference/products.hpp>
+#include <gyre/backend/reference/routing.hpp>
 #include <gyre/backend/reference/updates.hpp>
 #include <gyre/ops/contract.hpp>
 
@@ -20,6 +21,7 @@ struct reference : detail::reference_elementwise,
                    detail::reference_products,
                    detail::reference_attention,
                    detail::reference_depth,
+                   detail::reference_routing,
                    detail::reference_loss,
                    detail::reference_updates {
   template <class T>

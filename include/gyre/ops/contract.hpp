@@ -86,6 +86,39 @@
 //   depth_attention_backward(q, k, v, V<const T> o, const S* lse, V<const T> d_o, attention_shape, V<T> dq, V<T> dk, V<T> dv)
 //                                                                assigns dq; dk and dv (as k and v) accumulate
 //
+// Routing of rows to experts. A pair is one row with one of its `active` experts, number p = row * active + slot; chosen,
+// logits, gates and place have one entry a pair. Which experts a row goes to has no gradient.
+//   route(V<const T> scores, const T* bias, double scale, index active, int32* chosen, S* logits, S* gates)
+//                                                                x = scale * scores (rows, E). A row chooses the `active` experts
+//                                                                with the largest x + bias (null: no bias); ties go to the lower
+//                                                                index, NaN counts as -infinity; its slots are in ascending order
+//                                                                of the experts. logits: the kept x. gates: exp(logsigmoid(x) -
+//                                                                logsumexp over the kept logsigmoid(x)), without the bias;
+//                                                                sigmoid(x) where active is 1 of several, 1 where E is 1. Sums
+//                                                                of a row's gates are 1 however negative its logits; a NaN among
+//                                                                the kept makes the row's gates NaN
+//   route_backward(const S* logits, const S* gates, const int32* chosen, const S* d_gates, double scale, index active,
+//                  V<T> d_scores)                                assigns, 0 where not chosen
+//   group_pairs(const int32* chosen, index pairs, index experts, int32* offsets, int32* place, int32* source)
+//                                                                sorts pairs by expert, stably: pair p goes to row place[p],
+//                                                                source[place[p]] = p, expert e has the rows offsets[e] ..
+//                                                                offsets[e + 1] - 1; offsets (experts + 1)
+//   spread(V<const T> x, const int32* source, index active, V<T> y)                  y[i] = x[source[i] / active]
+//   collect(V<const T> y, const int32* place, const S* gates, index active, V<T> x)
+//                                                                x[i] += sum over its slots, in their order, of gates[p] *
+//                                                                y[place[p]]; gates null: 1, the backward of spread
+//   collect_backward(V<const T> dx, V<const T> y, const int32* place, const S* gates, index active, V<T> dy, S* d_gates)
+//                                                                dy[place[p]] = gates[p] dx[row] assigns and may be y;
+//                                                                d_gates[p] += <dx[row], y[place[p]]>
+//   router_loss(V<const T> scores, double scale, const int32* chosen, index active, const batch_layout&,
+//               router_loss_weights, S* losses)                  losses (sequences): tokens * balance * sum_e f_e P_e + z * sum
+//                                                                over tokens of logsumexp(x)^2, with f_e = E / (active * tokens)
+//                                                                * (rows that chose e), P_e = the sequence's mean of sigmoid(x)_e
+//                                                                / sum sigmoid(x). Sums over tokens: divide by those of the
+//                                                                batch for its mean
+//   router_loss_backward(V<const T> scores, double scale, const int32* chosen, index active, const batch_layout&,
+//                        router_loss_weights, S factor, V<T> d_scores)               accumulates factor * gradient, f_e constant
+//
 // Recurrence
 //   row_change(V<const T> x, V<const T> before, S* change)       change (rows, 2): ||x - before||, ||x|| of every row, where
 //                                                                the host may read it when the call returns
@@ -114,6 +147,7 @@
 #include <span>
 
 #include <gyre/core/context.hpp>
+#include <gyre/ops/routing.hpp>
 #include <gyre/ops/shapes.hpp>
 #include <gyre/ops/updates.hpp>
 
@@ -127,7 +161,8 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T*
                               std::span<const token> ids, const batch_layout& rows,
                               weight_matrix<T, typename B::template prepared<T>> w, std::span<const index> from,
                               std::span<const std::int32_t> positions, std::span<const cache_lane<T>> lanes, attention_shape a,
-                              rotary_shape r, state_key key, std::span<const index> blocks, row_groups groups) {
+                              rotary_shape r, state_key key, std::span<const index> blocks, row_groups groups,
+                              std::int32_t* to, const std::int32_t* at, router_loss_weights l) {
   b.fill(y, T(s));
   b.copy(x, y);
   b.add(x, y);
@@ -156,6 +191,14 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T*
   b.rotate(y, q, r, true);
   b.depth_attention(x, x, x, a, y, p);
   b.depth_attention_backward(x, x, x, x, q, x, a, y, y, y);
+  b.route(x, q, 1.0, n, to, p, p);
+  b.route_backward(q, q, at, q, 1.0, n, y);
+  b.group_pairs(at, n, n, to, to, to);
+  b.spread(x, at, n, y);
+  b.collect(x, at, q, n, y);
+  b.collect_backward(x, x, at, q, n, y, p);
+  b.router_loss(x, 1.0, at, n, rows, l, p);
+  b.router_loss_backward(x, 1.0, at, n, rows, l, s, y);
   b.row_change(x, x, p);
   b.cross_entropy(y, ids, T(s), p, true);
   { b.sum(q, n) } -> std::convertible_to<T>;
