@@ -6,6 +6,7 @@
 #include <gyre/backend/reference.hpp>
 #include <gyre/compose/chain.hpp>
 #include <gyre/compose/checkpoint.hpp>
+#include <gyre/compose/mixture.hpp>
 #include <gyre/compose/recurrent.hpp>
 #include <gyre/compose/residual.hpp>
 #include <gyre/compose/stack.hpp>
@@ -21,6 +22,7 @@
 #include <gyre/core/precision.hpp>
 #include <gyre/core/random.hpp>
 #include <gyre/core/random_sequence.hpp>
+#include <gyre/core/routing_event.hpp>
 #include <gyre/core/types.hpp>
 #include <gyre/generate/cache.hpp>
 #include <gyre/generate/decoder.hpp>
@@ -49,9 +51,13 @@
 #include <gyre/io/text.hpp>
 #include <gyre/io/utf8.hpp>
 #include <gyre/layers/depth_attention.hpp>
+#include <gyre/layers/depth_turn.hpp>
+#include <gyre/layers/expert_attention.hpp>
+#include <gyre/layers/expert_mixture.hpp>
 #include <gyre/layers/gated_mlp.hpp>
 #include <gyre/layers/linear.hpp>
 #include <gyre/layers/rms_norm.hpp>
+#include <gyre/layers/router.hpp>
 #include <gyre/layers/sequence_attention.hpp>
 #include <gyre/model/catalogue.hpp>
 #include <gyre/model/description.hpp>
@@ -86,6 +92,7 @@
 #include <gyre/train/pack.hpp>
 #include <gyre/train/packing.hpp>
 #include <gyre/train/report.hpp>
+#include <gyre/train/routing_loads.hpp>
 #include <gyre/train/schedule.hpp>
 #include <gyre/train/trainer.hpp>
 #include <gyre/version.hpp>

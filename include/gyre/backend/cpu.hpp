@@ -58,6 +58,18 @@ class cpu : public detail::cpu_updates<cpu>, public detail::cpu_routing<cpu> {
     detail::add(*pool_, x, y);
   }
   template <class T>
+  void add_scaled(matrix_view<const T> x, const T* factor, matrix_view<T> y) {
+    detail::add_scaled(*pool_, x, factor[0], y);
+  }
+  static constexpr index add_scaled_backward_workspace(index rows) { return rows; }
+  template <class T>
+  void add_scaled_backward(matrix_view<const T> x, const T* factor, matrix_view<const T> dy, matrix_view<T> dx, T* dfactor,
+                           T* workspace) {
+    detail::add_scaled(*pool_, dy, factor[0], dx);
+    detail::row_dot_products(*pool_, x, dy, workspace);
+    dfactor[0] += detail::sum_in_order(workspace, x.rows);
+  }
+  template <class T>
   void gather(matrix_view<const T> x, std::span<const index> from, matrix_view<T> y) {
     detail::gather(*pool_, x, from, y);
   }

@@ -29,6 +29,8 @@ struct operation_cost {
 /// Plans for backend `Of`: workspaces are those that Of asks for.
 template <class Of>
 struct dry {
+  static constexpr bool plans_only = true;  // what it computes must not be read
+
   template <class T>
   struct prepared {};
 
@@ -59,6 +61,15 @@ struct dry {
   template <class T>
   void add(matrix_view<const T>, matrix_view<T> y) {
     touch<T>(operation::add, y.size(), 3 * y.size());
+  }
+  static index add_scaled_backward_workspace(index rows) { return Of::add_scaled_backward_workspace(rows); }
+  template <class T>
+  void add_scaled(matrix_view<const T> x, const T*, matrix_view<T>) {
+    touch<T>(operation::add_scaled, 2 * x.size(), 3 * x.size());
+  }
+  template <class T>
+  void add_scaled_backward(matrix_view<const T> x, const T*, matrix_view<const T>, matrix_view<T>, T*, T*) {
+    touch<T>(operation::add_scaled_backward, 3 * x.size(), 4 * x.size());
   }
   template <class T>
   void gather(matrix_view<const T>, std::span<const index>, matrix_view<T> y) {

@@ -31,6 +31,15 @@ concept norm_placement = std::is_empty_v<T> && requires {
   { T::norms } -> std::convertible_to<int>;
 };
 
+namespace detail {
+/// What the norms of a layer are called, from 1.
+constexpr std::string_view norm_name(int number) {
+  constexpr std::string_view names[] = {"norm_1", "norm_2", "norm_3", "norm_4", "norm_5",
+                                        "norm_6", "norm_7", "norm_8", "norm_9"};
+  return names[number - 1];
+}
+}  // namespace detail
+
 /// One branch f around the residual stream. Its norms are named norm_<FirstNorm> and norm_<FirstNorm + 1>.
 template <norm_placement Placement, layer Branch, gain Gain = gain::learned, int FirstNorm = 1>
 struct residual {
@@ -59,8 +68,7 @@ struct residual {
 
   template <class V>
   static constexpr void visit(V& v, const path& at) {
-    constexpr std::string_view names[] = {"norm_1", "norm_2", "norm_3", "norm_4"};
-    for (int i = 0; i < Placement::norms; ++i) norm::visit(v, path{&at, names[FirstNorm - 1 + i]});
+    for (int i = 0; i < Placement::norms; ++i) norm::visit(v, path{&at, detail::norm_name(FirstNorm + i)});
     Branch::visit(v, path{&at, Branch::name});
   }
   template <class B, class P>

@@ -8,6 +8,8 @@
 #include <gyre/core/layout.hpp>
 #include <gyre/core/parameters.hpp>
 #include <gyre/core/precision.hpp>
+#include <gyre/core/routing_event.hpp>
+#include <gyre/ops/shapes.hpp>
 
 GYRE_BEGIN
 
@@ -35,8 +37,11 @@ struct weights {
   using prepared_type = typename B::template prepared<scalar>;
   const scalar* data = nullptr;
   const prepared_type* prepared = nullptr;
+  index place = 0;      // of `data` in the flat buffer: what a report names a layer by
+  row_groups groups{};  // with a count: these are the first of several layers alike, each of which takes a group of the rows
 
-  weights operator+(index offset) const { return {data + offset, prepared}; }
+  weights operator+(index offset) const { return {data + offset, prepared, place + offset, groups}; }
+  weights of_groups(row_groups g) const { return {data, prepared, place, g}; }
   weight_matrix<scalar, prepared_type> matrix(index out, index in) const { return {{data, out, in, in}, prepared}; }
   /// Columns [first, first + count) of an (out, in) matrix: one block of a fused matrix.
   weight_matrix<scalar, prepared_type> matrix_columns(index out, index in, index first, index count) const {
@@ -86,8 +91,11 @@ struct context {
   bool keep = true;  // whether a backward pass will follow: without one, a layer's tape is given back when it ends
   int step = -1;     // step of the recurrence that is running, from 0; -1 outside the loop
   int steps = 0;     // steps asked for in this call
-  std::span<const cache_lane<scalar>> lanes{};  // one for each sequence of the layout; empty when nothing is cached
-  index cache_cursor = 0;                       // scalars a token, of the layers executed so far
+  std::span<const cache_lane<scalar>> lanes{};          // one for each sequence of the layout; empty when nothing is cached
+  index cache_cursor = 0;                               // scalars a token, of the layers executed so far
+  statistic_t<P> auxiliary_loss{};                      // sum of what layers add to the loss of tokens in this pass
+  statistic_t<P> loss_scale{};                          // of the gradient, in backward
+  routing_observer<statistic_t<P>>* routing = nullptr;  // hears what routers choose, once for every layer and step
 };
 
 /// Around one layer of several: gives its tape back at once when no backward pass will read it.

@@ -17,12 +17,16 @@ enum class role : std::uint8_t {
   input_projection,   // from the residual stream: fused q/k/v, gate and up
   output_projection,  // back into the residual stream: attention and MLP output
   adapter,            // the injection's matrix
-  gain,               // norm weights
-  bias
+  gain,               // norm weights, and other factors that start at 1
+  bias,
+  expert_key,     // fixed keys of a router, one for each expert: a table of vectors like the embedding
+  selection_bias  // of a router: state that the training's load balance moves; no gradient reaches it
 };
 constexpr bool is_matrix(role r) { return r == role::input_projection || r == role::output_projection || r == role::adapter; }
-/// Weight decay applies to matrices and the embedding, never to gains and biases.
-constexpr bool decays(role r) { return r != role::gain && r != role::bias; }
+/// Weight decay applies to matrices and the embedding, never to gains, biases and the keys of experts.
+constexpr bool decays(role r) { return is_matrix(r) || r == role::embedding || r == role::head; }
+/// Whether a gradient moves it: what "parameters" of a model are counted by.
+constexpr bool learns(role r) { return r != role::selection_bias; }
 
 struct tensor_shape {
   std::array<index, 4> extent{};

@@ -5,15 +5,17 @@
 #include <cmath>
 
 #include <gyre/core/dims.hpp>
+#include <gyre/layers/depth_turn.hpp>
+#include <gyre/layers/expert_mixture.hpp>
 #include <gyre/layers/head_norm.hpp>
 #include <gyre/layers/linear.hpp>
 #include <gyre/ops/shapes.hpp>
-#include <gyre/policy/depth_encoding.hpp>
 
 GYRE_BEGIN
 
 /// Rules of a depth attention. All but `encoding` are ours: the paper does not tell them.
 struct depth_attention_options {
+  routing projections{};  // of several copies of the four projections, as in sequence attention: one choice a token and depth
   depth_encoding encoding = depth_encoding::split;
   double base = 10000;             // of the encoding
   bool exclusive = false;          // reads the steps before its own only; at the first step the result is 0
@@ -48,14 +50,21 @@ struct depth_attention {
   using proj = linear<q_width, width, linear_options{role::output_projection}>;
   using q_norm = head_norm<D.heads, head_width, O.norm_gain>;
   using k_norm = head_norm<D.key_value_heads(), head_width, O.norm_gain>;
+  using chooser = router<width, O.projections>;
+  using qkv_mixture = expert_mixture<O.projections.count, qkv>;
+  using proj_mixture = expert_mixture<O.projections.count, proj>;
+  static_assert(O.projections.count == 1 || O.projections.active < O.projections.count,
+                "depth_attention: a mixture of projections must be sparse (projections.active < projections.count)");
   static constexpr index k_norm_at = O.query_key_norm ? q_norm::parameter_count : 0;
-  static constexpr index qkv_at = 2 * k_norm_at, proj_at = qkv_at + qkv::parameter_count;
-  static constexpr index parameter_count = proj_at + proj::parameter_count;
+  static constexpr index router_at = 2 * k_norm_at, qkv_at = router_at + chooser::parameter_count;
+  static constexpr index proj_at = qkv_at + qkv_mixture::parameter_count;
+  static constexpr index parameter_count = proj_at + proj_mixture::parameter_count;
 
   template <class P>
   struct tape {
-    tape_t<qkv, P> in;
-    tape_t<proj, P> out;
+    tape_t<chooser, P> router;
+    tape_t<qkv_mixture, P> in;
+    tape_t<proj_mixture, P> out;
     rows<activation_t<P>, fused_width> fused;  // [q | k | v] as projected
     rows<activation_t<P>, q_width> query;      // q as it is read: normed and turned
     rows<activation_t<P>, q_width> read;       // what the heads read, before the output projection
@@ -73,8 +82,9 @@ struct depth_attention {
       q_norm::visit(v, path{&at, "q_norm"});
       k_norm::visit(v, path{&at, "k_norm"});
     }
-    qkv::visit(v, path{&at, "Wqkv"});
-    proj::visit(v, path{&at, "proj"});
+    chooser::visit(v, path{&at, "router"});
+    qkv_mixture::visit(v, path{&at, "Wqkv"});
+    proj_mixture::visit(v, path{&at, "proj"});
   }
 
   template <class B, class P>
@@ -90,13 +100,14 @@ struct depth_attention {
                       tape<P>& t, carry<P>& k) {
     using T = activation_t<P>;
     const index tokens = x.count;
-    const int step = step_of(c);
+    const int step = detail::depth_of(c).step;
     t.fused = c.tape.template take_rows<T, fused_width>(tokens);
     t.query = c.tape.template take_rows<T, q_width>(tokens);
     t.read = c.tape.template take_rows<T, q_width>(tokens);
     t.rstd = c.tape.template take<statistic_t<P>>(O.query_key_norm ? tokens * (D.heads + D.key_value_heads()) : 0);
     t.lse = c.tape.template take<statistic_t<P>>(tokens * D.heads);
-    qkv::forward(c, w + qkv_at, x, t.fused, t.in);
+    chooser::forward(c, w + router_at, x, t.router);
+    qkv_mixture::forward(c, w + qkv_at, t.router.choice, x, t.fused, t.in);
     const matrix_view<const T> fused = t.fused.view();
     const matrix_view<T> key = slot(k.keys, step, tokens), value = slot(k.values, step, tokens);
     ready<q_norm>(c, w, fused.columns(0, q_width), t.query.view(), t.rstd);
@@ -105,7 +116,7 @@ struct depth_attention {
     const index seen = (step + (O.exclusive ? 0 : 1)) * tokens;
     c.device.depth_attention(matrix_view<const T>(t.query.view()), slots(k.keys, seen), slots(k.values, seen), heads(),
                              t.read.view(), t.lse);
-    proj::forward(c, w + proj_at, rows<const T, q_width>(t.read), y, t.out);
+    proj_mixture::forward(c, w + proj_at, t.router.choice, rows<const T, q_width>(t.read), y, t.out);
   }
 
   template <class B, class P>
@@ -114,11 +125,12 @@ struct depth_attention {
                        carry<P>& dk) {
     using T = activation_t<P>;
     const index tokens = dy.count;
-    const int step = step_of(c);
+    const int step = detail::depth_of(c).step;
     frame f(c.scratch);
     auto d_read = c.scratch.template take_rows<T, q_width>(tokens), d_query = c.scratch.template take_rows<T, q_width>(tokens);
     auto d_fused = c.scratch.template take_rows<T, fused_width>(tokens);
-    proj::backward(c, w + proj_at, dw + proj_at, t.out, dy, d_read, false);
+    auto* d_gates = chooser::template open_gate_gradient<B, P>(c, tokens);
+    proj_mixture::backward(c, w + proj_at, dw + proj_at, t.router.choice, t.out, dy, d_read, d_gates, false);
     const index seen = (step + (O.exclusive ? 0 : 1)) * tokens;
     c.device.depth_attention_backward(matrix_view<const T>(t.query.view()), slots(k.keys, seen), slots(k.values, seen),
                                       matrix_view<const T>(t.read.view()), static_cast<const statistic_t<P>*>(t.lse),
@@ -131,14 +143,11 @@ struct depth_attention {
     unready<k_norm>(c, w + k_norm_at, dw + k_norm_at, fused.columns(q_width, kv_width), t.rstd + q_norm::statistics(tokens),
                     slot(dk.keys, step, tokens), d.columns(q_width, kv_width));
     c.device.copy(matrix_view<const T>(slot(dk.values, step, tokens)), d.columns(qk_width, kv_width));
-    qkv::backward(c, w + qkv_at, dw + qkv_at, t.in, rows<const T, fused_width>(d_fused), dx);
+    qkv_mixture::backward(c, w + qkv_at, dw + qkv_at, t.router.choice, t.in, rows<const T, fused_width>(d_fused), dx, d_gates);
+    chooser::backward(c, w + router_at, dw + router_at, t.router, d_gates, dx);
   }
 
  private:
-  template <class B, class P>
-  static int step_of(const context<B, P>& c) {
-    return (std::max)(c.step, 0);
-  }
   template <class T>
   static matrix_view<T> slot(T* first, int step, index tokens) {
     return {first + step * tokens * kv_width, tokens, kv_width};
@@ -158,25 +167,17 @@ struct depth_attention {
       Norm::forward(c, w, D.norm_eps, x, y, rstd);
     else
       c.device.copy(x, y);
-    turn(c, y, false);
+    detail::turn_by_depth<head_width>(c, O.encoding, O.base, y, false);
   }
   // The gradient of x, assigned, from that of y, which is turned back in place.
   template <class Norm, class B, class P, class T, class S, class G>
   static void unready(context<B, P>& c, weights<B, P> w, G* dw, matrix_view<const T> x, const S* rstd, matrix_view<T> dy,
                       matrix_view<T> dx) {
-    turn(c, dy, true);
+    detail::turn_by_depth<head_width>(c, O.encoding, O.base, dy, true);
     if constexpr (O.query_key_norm)
       Norm::backward(c, w, dw, x, rstd, matrix_view<const T>(dy), dx);
     else
       c.device.copy(matrix_view<const T>(dy), dx);
-  }
-  template <class B, class P, class T>
-  static void turn(context<B, P>& c, matrix_view<T> x, bool back) {
-    if constexpr (O.encoding != depth_encoding::none) {
-      const int step = step_of(c);
-      const auto angles = depth_angles<T, head_width>(O.encoding, O.base, step, (std::max)(c.steps, step + 1));
-      c.device.rotate(x, angles.data(), rotary_shape{x.cols / head_width, head_width, pairing::adjacent}, back);
-    }
   }
 };
 

@@ -17,6 +17,7 @@ struct gated_mlp {
   using fc = linear<width, 2 * inner, linear_options{role::input_projection, {{inner, inner}}}>;
   using proj = linear<inner, width, linear_options{role::output_projection}>;
   static constexpr index parameter_count = fc::parameter_count + proj::parameter_count;
+  static constexpr bool takes_groups = true;
 
   template <class P>
   struct tape {

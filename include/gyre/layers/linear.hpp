@@ -16,6 +16,7 @@ struct linear {
   static_assert(In > 0 && Out > 0, "linear: both widths must be at least 1");
   static constexpr int inputs = In, outputs = Out;
   static constexpr index parameter_count = index{In} * Out;
+  static constexpr bool takes_groups = true, backward_assigns = true;
 
   template <class P>
   struct tape {
@@ -31,13 +32,22 @@ struct linear {
   static void forward(context<B, P>& c, weights<B, P> w, rows<const activation_t<P>, In> x, rows<activation_t<P>, Out> y,
                       tape<P>& t) {
     t.x = x;
-    c.device.product(x.view(), w.matrix(Out, In), y.view(), false);
+    if (w.groups.count > 0)
+      c.device.grouped_product(x.view(), w.matrix(Out, In), w.groups, y.view(), false);
+    else
+      c.device.product(x.view(), w.matrix(Out, In), y.view(), false);
   }
   template <class B, class P>
   static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
                        rows<const activation_t<P>, Out> dy, rows<activation_t<P>, In> dx, bool accumulate = true) {
-    c.device.product_weight_gradient(dy.view(), t.x.view(), matrix_view<gradient_t<P>>(dw, Out, In));
-    c.device.product_input_gradient(dy.view(), w.matrix(Out, In), dx.view(), accumulate);
+    const matrix_view<gradient_t<P>> d(dw, Out, In);
+    if (w.groups.count > 0) {
+      c.device.grouped_product_weight_gradient(dy.view(), t.x.view(), w.groups, d);
+      c.device.grouped_product_input_gradient(dy.view(), w.matrix(Out, In), w.groups, dx.view(), accumulate);
+    } else {
+      c.device.product_weight_gradient(dy.view(), t.x.view(), d);
+      c.device.product_input_gradient(dy.view(), w.matrix(Out, In), dx.view(), accumulate);
+    }
   }
 };
 

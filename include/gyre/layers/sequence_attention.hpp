@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <gyre/core/dims.hpp>
+#include <gyre/layers/expert_mixture.hpp>
 #include <gyre/layers/head_norm.hpp>
 #include <gyre/layers/linear.hpp>
 #include <gyre/ops/shapes.hpp>
@@ -12,6 +13,7 @@ GYRE_BEGIN
 
 /// Rules of a sequence attention.
 struct attention_options {
+  routing projections{};              // of several copies of the four projections: see below
   pairing pairs = pairing::adjacent;  // which features one rotary angle turns
   bool query_key_bias = true;         // learned, on q and k only, added before the rotation
   bool query_key_norm = false;     // RMSNorm of every head's q and k, before bias and rotation (attention_mixtures, section 2)
@@ -22,6 +24,9 @@ struct attention_options {
 /// recurrent_depth, section 1: fused Wqkv with rows [q heads | k heads | v heads], bias on q and k, rotary encoding at the
 /// token's absolute position, scores scaled by 1 / sqrt(d), output projection; no other biases. With grouped queries G of H
 /// heads hold keys and values, and the bias has H + G rows.
+///
+/// attention_mixtures, section 5: with `projections.count` above 1 the projections are sparse mixtures of so many copies, with
+/// tied scores: one choice a token, made from the layer's input, mixes q, k, v and the output projection.
 template <dims D, attention_options O = attention_options{}>
 struct sequence_attention {
   static_assert(D.width > 0, "sequence_attention: dims.width must be at least 1");
@@ -44,16 +49,23 @@ struct sequence_attention {
   using proj = linear<q_width, width, linear_options{role::output_projection}>;
   using q_norm = head_norm<D.heads, D.width_per_head(), O.norm_gain>;
   using k_norm = head_norm<D.key_value_heads(), D.width_per_head(), O.norm_gain>;
+  using chooser = router<width, O.projections>;
+  using qkv_mixture = expert_mixture<O.projections.count, qkv>;
+  using proj_mixture = expert_mixture<O.projections.count, proj>;
+  static_assert(O.projections.count == 1 || O.projections.active < O.projections.count,
+                "sequence_attention: a mixture of projections must be sparse (projections.active < projections.count)");
   static constexpr index bias_count = O.query_key_bias ? qk_width : 0,
                          gain_count = O.query_key_norm ? q_norm::parameter_count : 0;
-  static constexpr index q_norm_at = bias_count, k_norm_at = q_norm_at + gain_count, qkv_at = k_norm_at + gain_count,
-                         proj_at = qkv_at + qkv::parameter_count, parameter_count = proj_at + proj::parameter_count;
+  static constexpr index q_norm_at = bias_count, k_norm_at = q_norm_at + gain_count, router_at = k_norm_at + gain_count,
+                         qkv_at = router_at + chooser::parameter_count, proj_at = qkv_at + qkv_mixture::parameter_count,
+                         parameter_count = proj_at + proj_mixture::parameter_count;
   static constexpr rotary_spec rotary{D.rope_base, D.width_per_head(), D.context};
 
   template <class P>
   struct tape {
-    tape_t<qkv, P> in;
-    tape_t<proj, P> out;
+    tape_t<chooser, P> router;
+    tape_t<qkv_mixture, P> in;
+    tape_t<proj_mixture, P> out;
     rows<activation_t<P>, fused_width> fused;  // [q | k | v]; q and k rotated, unless they are normed
     rows<activation_t<P>, qk_width> normed;    // with norms: [q | k], normed and rotated
     statistic_t<P>* rstd = nullptr;            // with norms: (heads + kv_heads, tokens)
@@ -74,8 +86,9 @@ struct sequence_attention {
       q_norm::visit(v, path{&at, "q_norm"});
       k_norm::visit(v, path{&at, "k_norm"});
     }
-    qkv::visit(v, path{&at, "Wqkv"});
-    proj::visit(v, path{&at, "proj"});
+    chooser::visit(v, path{&at, "router"});
+    qkv_mixture::visit(v, path{&at, "Wqkv"});
+    proj_mixture::visit(v, path{&at, "proj"});
     v.rotary(rotary);
   }
 
@@ -85,7 +98,8 @@ struct sequence_attention {
     using T = activation_t<P>;
     t.fused = c.tape.template take_rows<T, fused_width>(x.count);
     t.read = c.tape.template take_rows<T, q_width>(x.count);
-    qkv::forward(c, w + qkv_at, x, t.fused, t.in);
+    chooser::forward(c, w + router_at, x, t.router);
+    qkv_mixture::forward(c, w + qkv_at, t.router.choice, x, t.fused, t.in);
     if constexpr (O.query_key_norm) {
       t.normed = c.tape.template take_rows<T, qk_width>(x.count);
       t.rstd = c.tape.template take<statistic_t<P>>(q_norm::statistics(x.count) + k_norm::statistics(x.count));
@@ -105,7 +119,7 @@ struct sequence_attention {
       c.device.cached_attention(q, c.layout, c.lanes, c.cache_cursor, heads(), c.step, t.read.view());
       c.cache_cursor += cache_width;
     }
-    proj::forward(c, w + proj_at, rows<const T, q_width>(t.read), y, t.out);
+    proj_mixture::forward(c, w + proj_at, t.router.choice, rows<const T, q_width>(t.read), y, t.out);
   }
 
   template <class B, class P>
@@ -115,7 +129,8 @@ struct sequence_attention {
     frame f(c.scratch);
     auto d_read = c.scratch.template take_rows<T, q_width>(dy.count);
     auto d_fused = c.scratch.template take_rows<T, fused_width>(dy.count);
-    proj::backward(c, w + proj_at, dw + proj_at, t.out, dy, d_read, false);
+    auto* d_gates = chooser::template open_gate_gradient<B, P>(c, dy.count);
+    proj_mixture::backward(c, w + proj_at, dw + proj_at, t.router.choice, t.out, dy, d_read, d_gates, false);
     const matrix_view<const T> qk = query_key(t), v = t.fused.view().columns(qk_width, kv_width);
     matrix_view<T> d_qk = d_fused.view().columns(0, qk_width);  // of q and k as they were rotated
     if constexpr (O.query_key_norm) d_qk = c.scratch.template take_rows<T, qk_width>(dy.count).view();
@@ -140,7 +155,8 @@ struct sequence_attention {
       k_norm::backward(c, w + k_norm_at, dw + k_norm_at, raw.columns(q_width, kv_width), t.rstd + q_norm::statistics(dy.count),
                        d.columns(q_width, kv_width), d_fused.view().columns(q_width, kv_width));
     }
-    qkv::backward(c, w + qkv_at, dw + qkv_at, t.in, rows<const T, fused_width>(d_fused), dx);
+    qkv_mixture::backward(c, w + qkv_at, dw + qkv_at, t.router.choice, t.in, rows<const T, fused_width>(d_fused), dx, d_gates);
+    chooser::backward(c, w + router_at, dw + router_at, t.router, d_gates, dx);
   }
 
  private:

@@ -9,10 +9,12 @@
 
 #include <gyre/compose/chain.hpp>
 #include <gyre/compose/checkpoint.hpp>
+#include <gyre/compose/mixture.hpp>
 #include <gyre/compose/recurrent.hpp>
 #include <gyre/compose/residual.hpp>
 #include <gyre/compose/stack.hpp>
 #include <gyre/layers/depth_attention.hpp>
+#include <gyre/layers/expert_attention.hpp>
 #include <gyre/layers/gated_mlp.hpp>
 #include <gyre/layers/linear.hpp>
 #include <gyre/layers/sequence_attention.hpp>
@@ -116,6 +118,30 @@ struct describer {
     return std::string(policy_name<Placement>) + "(" + of<Attention>() + norm_text<Attention::shape>(Gain) + ", " + of<Mlp>() +
            norm_text<Mlp::shape>(Gain) + ")";
   }
+  static std::string routing_text(const routing& r) {
+    constexpr const char* encodings[] = {"no", "forward", "split"};
+    return std::to_string(r.active) + " of " + std::to_string(r.count) + ", router of width " + std::to_string(r.router_width) +
+           ", " + encodings[static_cast<int>(r.encoding)] + " encoding of base " + shortest_text(r.base);
+  }
+  static std::string projections_text(const routing& r) {
+    return r.count > 1 ? ", projections " + routing_text(r) : std::string();
+  }
+  template <dims D, experts O, class Expert, class Shared>
+  static std::string text(const expert_attention<D, O, Expert, Shared>*) {
+    std::string out = "expert_attention(" + routing_text(O.routing()) + ", each " + of<Expert>();
+    if constexpr (expert_attention<D, O, Expert, Shared>::shares) out += ", shared " + of<Shared>();
+    return out + ")";
+  }
+  template <class Form, class... Branches>
+  static std::string text(const mixture<Form, Branches...>*) {
+    constexpr const char* form = std::is_base_of_v<sequential, Form>   ? "sequential"
+                                 : std::is_base_of_v<parallel_3, Form> ? "parallel_3"
+                                                                       : "parallel_2";
+    std::string out = std::string(form) + " mixture(" + std::string(policy_name<typename Form::placement>);
+    if (Form::norm_of_state) out += ", normed state";
+    ((out += ", " + of<Branches>() + norm_text<Branches::shape>(gain::learned)), ...);
+    return out + ")";
+  }
   template <dims D, attention_options O>
   static std::string text(const sequence_attention<D, O>*) {
     std::string out = "sequence_attention(" + std::to_string(D.heads) + " heads, " + std::to_string(D.key_value_heads()) +
@@ -123,7 +149,7 @@ struct describer {
                       shortest_text(D.rope_base) + (O.pairs == pairing::adjacent ? ", adjacent pairs" : ", half-split pairs") +
                       (O.query_key_bias ? ", q/k bias" : "");
     if (O.query_key_norm) out += ", q/k norm with" + norm_text<D>(O.norm_gain).substr(1);
-    return out + ")";
+    return out + projections_text(O.projections) + ")";
   }
   template <dims D, depth_attention_options O>
   static std::string text(const gyre::depth_attention<D, O>*) {
@@ -132,7 +158,7 @@ struct describer {
                       " of keys and values, width " + std::to_string(D.width_per_head()) + ", " +
                       encodings[static_cast<int>(O.encoding)] + " encoding of base " + shortest_text(O.base);
     if (O.query_key_norm) out += ", q/k norm with" + norm_text<D>(O.norm_gain).substr(1);
-    return out + (O.exclusive ? ", exclusive)" : ")");
+    return out + projections_text(O.projections) + (O.exclusive ? ", exclusive)" : ")");
   }
   template <dims D>
   static std::string text(const gated_mlp<D>*) {

@@ -56,13 +56,14 @@ template <class A, class P>
 struct pass_result {
   std::span<statistic_t<P>> losses;  // (tokens) unscaled cross-entropies
   statistic_t<P> loss_sum{};
+  statistic_t<P> auxiliary_loss{};  // what layers add: losses of routers
   typename A::template tape<P> tape;
 };
 
 namespace detail {
 
-/// The one sequence of calls behind plans and passes. With `dw`, backward follows and all gradients of scale * sum(losses)
-/// accumulate there.
+/// The one sequence of calls behind plans and passes. With `dw`, backward follows and all gradients of
+/// scale * (loss_sum + auxiliary_loss) accumulate there.
 template <class A, class B, class P>
 pass_result<A, P> walk(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, std::span<const token> ids,
                        std::span<const token> targets, state_key key, depth_draw draw, statistic_t<P> scale) {
@@ -72,6 +73,8 @@ pass_result<A, P> walk(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, std
   const index tokens = c.layout.rows();
   result.losses = {c.tape.template take<statistic_t<P>>(tokens), static_cast<std::size_t>(tokens)};
   const auto hidden = A::forward(c, w, ids, key, draw, result.tape);
+  result.auxiliary_loss = c.auxiliary_loss;
+  c.loss_scale = scale;
   frame f(c.scratch);
   const auto d_hidden = c.scratch.template take_rows<T, A::width>(dw != nullptr ? tokens : 0);
   A::loss(c, w, dw, hidden, targets, scale, result.losses.data(), d_hidden);

@@ -25,6 +25,9 @@
 //   fill(V<T> y, T value)                                        assigns
 //   copy(V<const T> x, V<T> y)                                   assigns
 //   add(V<const T> x, V<T> y)                                    y += x
+//   add_scaled(V<const T> x, const T* factor, V<T> y)            y += factor[0] x
+//   add_scaled_backward(V<const T> x, const T* factor, V<const T> dy, V<T> dx, T* dfactor, T* workspace)
+//                                                                dx += factor[0] dy, dfactor[0] += sum of x dy: accumulate
 //   gather(V<const T> x, span<const index> from, V<T> y)         y[i] = x[from[i]]
 //
 // Embedding
@@ -161,11 +164,13 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T*
                               std::span<const token> ids, const batch_layout& rows,
                               weight_matrix<T, typename B::template prepared<T>> w, std::span<const index> from,
                               std::span<const std::int32_t> positions, std::span<const cache_lane<T>> lanes, attention_shape a,
-                              rotary_shape r, state_key key, std::span<const index> blocks, row_groups groups,
-                              std::int32_t* to, const std::int32_t* at, router_loss_weights l) {
+                              rotary_shape r, state_key key, std::span<const index> blocks, row_groups groups, std::int32_t* to,
+                              const std::int32_t* at, router_loss_weights l) {
   b.fill(y, T(s));
   b.copy(x, y);
   b.add(x, y);
+  b.add_scaled(x, q, y);
+  b.add_scaled_backward(x, q, x, y, p, p);
   b.gather(x, from, y);
   b.embed(x, ids, 1.0, y);
   b.embed_backward(x, ids, 1.0, y);
@@ -204,6 +209,7 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T*
   { b.sum(q, n) } -> std::convertible_to<T>;
   b.random_normal(y, rows, key, 1.0, true);
   b.standardise(y);
+  { B::add_scaled_backward_workspace(n) } -> std::convertible_to<index>;
   { B::rms_norm_backward_workspace(n, n) } -> std::convertible_to<index>;
   { B::column_sum_workspace(n, n) } -> std::convertible_to<index>;
   { B::attention_backward_workspace(n, a) } -> std::convertible_to<index>;

@@ -10,7 +10,10 @@ GYRE_BEGIN
 
 /// none: depth is not encoded. forward: pair i of P turns by base^(-i / P) l at step l. split: the first half of the pairs turns
 /// forward, the second half by the steps that remain, D - 1 - l; the paper has such a reverse half, its details are ours.
-enum class depth_encoding : std::uint8_t { none, forward, split };
+///
+/// Eight bytes wide, so that options with such a member have no padding: clang 14 reads members behind padding of a template
+/// argument wrongly.
+enum class depth_encoding : std::int64_t { none, forward, split };
 
 /// Cosine and sine of every pair of a vector of that width, at step `step` of `steps`: (width / 2, 2). Angles are computed in
 /// double.

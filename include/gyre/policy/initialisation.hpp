@@ -27,11 +27,40 @@ struct huginn_initialisation {
       case role::gain:
         return {.constant = 1};
       case role::bias:
+      case role::selection_bias:
         return {};
+      case role::expert_key:
+        return {.variance = 1};
       case role::output_projection:
         return {.variance = 1 / (5.0 * facts.width * facts.effective_depth)};
       default:
         return {.variance = 2 / (5.0 * facts.width)};
+    }
+  }
+};
+
+/// attention_mixtures, section 1 (ours): embedding 0.02^2, expert keys 1, other matrices 1 / fan-in. Without norms of what branches
+/// give (pre_norm) the branches of all depths add up, so output projections are divided by sqrt(BranchesPerLayer D).
+template <int BranchesPerLayer = 0>
+struct mixture_initialisation {
+  static_assert(BranchesPerLayer >= 0, "mixture_initialisation: the number of branches is not negative");
+  static constexpr initial_value of(role r, const tensor_shape& shape, model_facts facts) {
+    switch (r) {
+      case role::gain:
+        return {.constant = 1};
+      case role::bias:
+      case role::selection_bias:
+        return {};
+      case role::expert_key:
+        return {.variance = 1};
+      case role::embedding:
+      case role::head:
+        return {.variance = 0.02 * 0.02};
+      case role::output_projection:
+        return {.variance = 1 / (static_cast<double>(shape.cols()) *
+                                 (BranchesPerLayer > 0 ? BranchesPerLayer * facts.effective_depth : 1))};
+      default:
+        return {.variance = 1 / static_cast<double>(shape.cols())};
     }
   }
 };

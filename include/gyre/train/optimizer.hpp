@@ -110,6 +110,7 @@ class optimizer_state {
     const update_step step{updates_ + 1, rate, gradient_scale};
     for (std::size_t n = 0; n < table::entries.size(); ++n) {
       const tensor_entry& entry = table::entries[n];
+      if (!learns(entry.kind)) continue;
       rule.update(device_,
                   tensor_update<scalar>{entry, net.values().data() + entry.offset, gradient + entry.offset,
                                         moments_.template as<scalar>() + offsets[n], workspace_.template as<scalar>()},

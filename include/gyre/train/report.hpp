@@ -21,6 +21,8 @@ struct step_report {
   index rows = 0;            // of all micro-batches
   index tokens = 0;          // counted targets
   monitors seen;
+  double expert_load = 0;     // largest ratio of an expert's tokens to the mean of its router's; 0 without experts
+  double auxiliary_loss = 0;  // of routers, a counted target, beside `loss`
 
   double bits_per_token() const { return loss / std::numbers::ln2; }
 };
@@ -32,7 +34,8 @@ inline std::string to_string(const step_report& report) {
          rounded(report.bits_per_token(), "%.3f") + " bits)  r " + std::to_string(report.depth.total()) + " = " +
          std::to_string(report.depth.free_steps) + " + " + std::to_string(report.depth.gradient_steps) + "  |g| " +
          rounded(report.gradient_norm, "%.3g") + "  lr " + rounded(report.learning_rate, "%.3g") + "  correlation " +
-         rounded(report.seen.token_correlation, "%.3f") + "  change " + rounded(report.seen.relative_change, "%.3g");
+         rounded(report.seen.token_correlation, "%.3f") + "  change " + rounded(report.seen.relative_change, "%.3g") +
+         (report.expert_load > 0 ? "  load " + rounded(report.expert_load, "%.2f") : std::string());
 }
 inline std::ostream& operator<<(std::ostream& out, const step_report& report) { return out << to_string(report); }
 

@@ -15,6 +15,7 @@
 #include <gyre/train/batch_pass.hpp>
 #include <gyre/train/optimizer.hpp>
 #include <gyre/train/report.hpp>
+#include <gyre/train/routing_loads.hpp>
 #include <gyre/train/schedule.hpp>
 
 GYRE_BEGIN
@@ -25,6 +26,7 @@ struct trainer_options {
   std::uint64_t total_steps = 0;       // T, which schedules and run() need
   double clip = 1;                     // most norm of the gradient; infinity: no clip
   double state_scale = 1;              // of random initial states (init_scale)
+  load_balance balance{};              // of experts, where the model has any
   bool depth_per_micro_batch = false;  // draws r for each micro-batch; then accumulation differs from the large batch
 };
 
@@ -58,10 +60,13 @@ class trainer {
         device_(net.device()),
         state_(device_),
         gradient_(device_, static_cast<std::size_t>(A::parameter_count) * sizeof(gradient_t<P>)),
-        pass_(net) {
+        pass_(net),
+        loads_(Network::table::entries) {
     rule_.validate();
     depth_.validate();
     schedule_.validate();
+    require(options_.balance.rate >= 0 && std::isfinite(options_.balance.rate), "trainer: balance.rate is ",
+            options_.balance.rate, "; it must be finite and not negative");
     require(options_.clip > 0, "trainer: clip is ", options_.clip,
             "; the norm of the gradient is cut to it, so it must be positive");
     require(options_.state_scale >= 0 && std::isfinite(options_.state_scale), "trainer: state_scale is ", options_.state_scale,
@@ -85,17 +90,19 @@ class trainer {
     if (pending_.micro_batches == 0 || options_.depth_per_micro_batch)
       pending_.depth = depth_.draw(options_.seed, number, options_.depth_per_micro_batch ? pending_.micro_batches : 0);
     if (!pass_.planned(b.rows, b.length, pending_.depth, true)) plan(b.rows, b.length, pending_.depth);
-    if (pending_.micro_batches == 0) device_.fill(gradient_view(), gradient_t<P>(0));
+    if (pending_.micro_batches == 0) device_.fill(gradient_view(), gradient_t<P>(0)), loads_.clear();
+    loads_.begin(b);
+    double auxiliary = 0;
     const double sum =
         pass_.run(b, static_cast<std::uint64_t>(pending_.rows), state_key{options_.seed, number, options_.state_scale},
-                  pending_.depth, gradient(), &pending_.seen);
-    if (!std::isfinite(sum)) {
+                  pending_.depth, gradient(), &pending_.seen, loads_.empty() ? nullptr : &loads_, &auxiliary);
+    if (!std::isfinite(sum + auxiliary)) {
       const pending at = std::exchange(pending_, {});
-      fail("trainer: the loss is ", sum, " at step ", number, ", micro-batch ", at.micro_batches, ", r = ", at.depth.total(),
-           ", learning rate ", learning_rate(number), "; the weights are those of step ", steps(),
+      fail("trainer: the loss is ", sum + auxiliary, " at step ", number, ", micro-batch ", at.micro_batches,
+           ", r = ", at.depth.total(), ", learning rate ", learning_rate(number), "; the weights are those of step ", steps(),
            ". Go back to a checkpoint, and lower the learning rate or lengthen the warm-up");
     }
-    pending_.loss += sum;
+    pending_.loss += sum, pending_.auxiliary += auxiliary;
     pending_.rows += b.rows;
     pending_.counted += counted;
     ++pending_.micro_batches;
@@ -112,10 +119,20 @@ class trainer {
            steps(), ". Go back to a checkpoint, and lower the learning rate or lengthen the warm-up");
     const double factor = schedule_factor(steps() + 1);
     state_.apply(rule_, *net_, gradient(), factor, 1 / (std::max)(1.0, norm / options_.clip) / count);
+    balance();
     net_->refresh();
     rows_ += static_cast<std::uint64_t>(at.rows);
     tokens_ += static_cast<std::uint64_t>(at.counted);
-    return {steps(), at.loss / count, at.depth, norm, factor * rule_.lr, at.rows, at.counted, at.seen.means()};
+    return {steps(),
+            at.loss / count,
+            at.depth,
+            norm,
+            factor * rule_.lr,
+            at.rows,
+            at.counted,
+            at.seen.means(),
+            loads_.largest_share(),
+            at.auxiliary / count};
   }
   /// Forgets what accumulate() has added since the last step.
   void discard() { pending_ = {}; }
@@ -158,6 +175,11 @@ class trainer {
   /// lr_t of a step.
   double learning_rate(std::uint64_t step) const { return schedule_factor(step) * rule_.lr; }
 
+  /// What each expert of each router got in the step under way, or in the last one.
+  const routing_loads<statistic_t<P>>& loads() const { return loads_; }
+  /// Also tells `observer`, which must outlive the trainer or be taken off by null, of every choice of every router.
+  void observe_routing(routing_observer<statistic_t<P>>* observer) { loads_.forward_to(observer); }
+
   Network& net() { return *net_; }
   const Network& net() const { return *net_; }
   const Rule& rule() const { return rule_; }
@@ -176,7 +198,7 @@ class trainer {
 
  private:
   struct pending {
-    double loss = 0;  // sum
+    double loss = 0, auxiliary = 0;  // sums
     depth_draw depth;
     index rows = 0, counted = 0;
     std::uint32_t micro_batches = 0;
@@ -185,6 +207,14 @@ class trainer {
 
   gradient_t<P>* gradient() const { return gradient_.template as<gradient_t<P>>(); }
   matrix_view<gradient_t<P>> gradient_view() const { return {gradient(), 1, A::parameter_count}; }
+  void balance() {
+    for (const auto& router : loads_.routers())
+      for (index row = 0; row < router.rows; ++row) {
+        const auto experts = static_cast<std::size_t>(router.experts), at = static_cast<std::size_t>(row) * experts;
+        options_.balance.update(net_->values().subspan(static_cast<std::size_t>(router.offset) + at, experts),
+                                std::span<const std::int64_t>(router.load).subspan(at, experts));
+      }
+  }
   double schedule_factor(std::uint64_t step) const {
     return schedule_(step, (std::max)(options_.total_steps, std::uint64_t{1}));
   }
@@ -198,6 +228,7 @@ class trainer {
   optimizer_state<Rule, Network> state_;
   device_buffer<B> gradient_;
   detail::batch_pass<Network> pass_;
+  routing_loads<statistic_t<P>> loads_;
   pending pending_;
   std::uint64_t rows_ = 0, tokens_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include <gyre/backend/cpu/elementwise.hpp>
 #include <gyre/backend/cpu/rotary.hpp>
 #include <gyre/backend/cpu/simd_math.hpp>
 #include <gyre/backend/cpu/split.hpp>
@@ -25,19 +26,6 @@ void rotate(thread_pool& pool, matrix_view<T> x, const T* angles, rotary_shape s
         rotate_row_half_split<T>(x[i], nullptr, angles, shape, sign);
     }
   });
-}
-
-template <class T>
-T dot_product(const T* a, const T* b, index n) {
-  return sum(accumulate_vectors<T>(
-      n, [&](index c, auto lanes, simd<T> s) GYRE_INLINE_LAMBDA { return fma(lanes.load(a + c), lanes.load(b + c), s); }));
-}
-/// y += a x.
-template <class T>
-void add_scaled(T a, const T* x, T* y, index n) {
-  const simd<T> factor = simd<T>::broadcast(a);
-  each_vector<T>(n, [&](index c, auto lanes)
-                        GYRE_INLINE_LAMBDA { lanes.store(fma(factor, lanes.load(x + c), lanes.load(y + c)), y + c); });
 }
 
 /// One head of one row: a query and the keys and values of its slots.

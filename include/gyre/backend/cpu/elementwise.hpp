@@ -53,6 +53,32 @@ void add(thread_pool& pool, matrix_view<const T> x, matrix_view<T> y) {
 }
 
 template <class T>
+T dot_product(const T* a, const T* b, index n) {
+  return sum(accumulate_vectors<T>(
+      n, [&](index c, auto lanes, simd<T> s) GYRE_INLINE_LAMBDA { return fma(lanes.load(a + c), lanes.load(b + c), s); }));
+}
+/// y += a x.
+template <class T>
+void add_scaled(T a, const T* x, T* y, index n) {
+  const simd<T> factor = simd<T>::broadcast(a);
+  each_vector<T>(n, [&](index c, auto lanes)
+                        GYRE_INLINE_LAMBDA { lanes.store(fma(factor, lanes.load(x + c), lanes.load(y + c)), y + c); });
+}
+
+template <class T>
+void add_scaled(thread_pool& pool, matrix_view<const T> x, T factor, matrix_view<T> y) {
+  for_spans(pool, y.rows, y.cols, x.contiguous() && y.contiguous(),
+            [&](index i, index first, index count) { add_scaled(factor, x[i] + first, y[i] + first, count); });
+}
+/// dots[i] = x[i] . y[i]
+template <class T>
+void row_dot_products(thread_pool& pool, matrix_view<const T> x, matrix_view<const T> y, T* dots) {
+  for_rows(pool, x.rows, x.cols, [&](index first, index count) {
+    for (index i = first; i < first + count; ++i) dots[i] = dot_product(x[i], y[i], x.cols);
+  });
+}
+
+template <class T>
 void gather(thread_pool& pool, matrix_view<const T> x, std::span<const index> from, matrix_view<T> y) {
   for_rows(pool, y.rows, y.cols, [&](index first, index count) {
     for (index i = first; i < first + count; ++i)

@@ -24,7 +24,8 @@ class packed_weights {
     index scalars = 0;
     for (const tensor_entry& e : table) {
       // An embedding is multiplied only where it is the head too.
-      if (!is_matrix(e.kind) && e.kind != role::head && (e.kind != role::embedding || untied)) continue;
+      if (!is_matrix(e.kind) && e.kind != role::head && e.kind != role::expert_key && (e.kind != role::embedding || untied))
+        continue;
       const index out = e.shape.matrix_rows(), in = e.shape.cols(), blocks = (std::max)(index{1}, e.parts.columns);
       for (index b = 0; b < blocks; ++b) {
         weight w{e.offset + b * (in / blocks), out, in / blocks, in};

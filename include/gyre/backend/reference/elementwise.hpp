@@ -31,6 +31,21 @@ struct reference_elementwise {
       for (index j = 0; j < y.cols; ++j) y[i][j] += x[i][j];
   }
   template <class T>
+  void add_scaled(matrix_view<const T> x, const T* factor, matrix_view<T> y) {
+    for (index i = 0; i < y.rows; ++i)
+      for (index j = 0; j < y.cols; ++j) y[i][j] += factor[0] * x[i][j];
+  }
+  static constexpr index add_scaled_backward_workspace(index) { return 0; }
+  template <class T>
+  void add_scaled_backward(matrix_view<const T> x, const T* factor, matrix_view<const T> dy, matrix_view<T> dx, T* dfactor,
+                           T*) {
+    for (index i = 0; i < x.rows; ++i)
+      for (index j = 0; j < x.cols; ++j) {
+        dx[i][j] += factor[0] * dy[i][j];
+        dfactor[0] += x[i][j] * dy[i][j];
+      }
+  }
+  template <class T>
   void gather(matrix_view<const T> x, std::span<const index> from, matrix_view<T> y) {
     for (index i = 0; i < y.rows; ++i)
       for (index j = 0; j < y.cols; ++j) y[i][j] = x[from[static_cast<std::size_t>(i)]][j];
