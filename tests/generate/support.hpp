@@ -41,7 +41,7 @@ net_of<A, P, B> make_net(std::uint64_t number = 1, B device = B{}) {
   std::uint32_t tensor = 0;
   for (const gyre::tensor_entry& entry : gyre::parameter_table<A>::entries) {
     ++tensor;
-    if (entry.kind != gyre::role::gain && entry.kind != gyre::role::bias) continue;
+    if (gyre::decays(entry.kind)) continue;
     for (gyre::index i = 0; i < entry.shape.size(); ++i)
       net.values()[static_cast<std::size_t>(entry.offset + i)] +=
           static_cast<gyre::parameter_t<P>>(0.3 * noise.normal({.row = tensor, .feature = static_cast<std::uint32_t>(i)}));

@@ -88,9 +88,10 @@ struct context {
   record_stack& records;  // host records that point into the tape
   const batch_layout& layout;
   const rotary_tables<scalar>& tables;
-  bool keep = true;  // whether a backward pass will follow: without one, a layer's tape is given back when it ends
-  int step = -1;     // step of the recurrence that is running, from 0; -1 outside the loop
-  int steps = 0;     // steps asked for in this call
+  bool keep = true;           // whether a backward pass will follow: without one, a layer's tape is given back when it ends
+  int step = -1;              // step of the recurrence that is running, from 0; -1 outside the loop
+  int steps = 0;              // steps asked for in this call
+  bool steps_matter = false;  // some layer's result depends on `steps`
   std::span<const cache_lane<scalar>> lanes{};          // one for each sequence of the layout; empty when nothing is cached
   index cache_cursor = 0;                               // scalars a token, of the layers executed so far
   statistic_t<P> auxiliary_loss{};                      // sum of what layers add to the loss of tokens in this pass

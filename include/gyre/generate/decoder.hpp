@@ -80,6 +80,7 @@ class round_walk {
     context<B, P> c{c_.device, c_.tape, c_.scratch, c_.records, rows_.active_layout(), c_.tables};
     c.keep = false;
     c.steps = rows_.most_steps();
+    c.routing = c_.routing;
     carry_t<typename loop::body, P> carry{};
     const std::size_t before = c.tape.mark();
     open_carry<typename loop::body>(c, c.tape, e.count, c.steps, carry);
@@ -100,6 +101,7 @@ class round_walk {
         typename loop::template step_tape<P> passing{};
         loop::step(c, w, in, view{prepared.data, active}, out, passing, carry);
       }
+      if (step == 0) rows_.note_encoding(c.steps_matter);
       const bool watched = rows_.watches(step + 1);
       if (watched) c.device.row_change(matrix_view<const T>(out.view()), in.view(), change);
       rows_.decide(step + 1, watched ? change : nullptr);
@@ -163,12 +165,13 @@ class decoder {
   decoder& operator=(const decoder&) = delete;
 
   const network<A, B, P>& net() const { return net_; }
+  void observe_routing(routing_observer<statistic_t<P>>* observer) { routing_ = observer; }
   const cache_plan& caches() const { return caches_; }
 
   /// Logits of the shares that want them; with `targets` (one a token, negative: does not count) the losses besides. The caller
   /// has checked tokens and positions and has made room in the caches.
   round_result<scalar> run(std::span<const share> shares, std::span<const token> targets = {}) {
-    return remembers_ && shares.size() > 1 ? run_one_by_one(shares, targets) : run_together(shares, targets);
+    return fit(shares) == shares.size() ? run_together(shares, targets) : run_in_parts(shares, targets);
   }
 
   /// Bytes of tape and scratch that the last round was planned for, and those that it took.
@@ -203,17 +206,32 @@ class decoder {
     B device = net_.device();
     context<B, P> c{device, memory_.tape(), memory_.scratch(), memory_.records(), batch_.layout(), net_.tables()};
     c.lanes = batch_.lanes();
+    c.routing = routing_;
     return round_walk<A, B, P, round_rows<B, scalar>>(c, net_.parameters(), batch_, caches_)
         .run(static_cast<index>(batch_.wanted().size()), targets);
   }
 
-  /// A memory across the steps (a carry) has a place for every row, so its rows cannot leave one by one: sequences, which may
-  /// leave after different steps, run alone.
-  round_result<scalar> run_one_by_one(std::span<const share> shares, std::span<const token> targets) {
-    collected_ = {};
-    for (const share& each : shares) {
-      const auto round = run_together({&each, 1}, targets.empty() ? targets : targets.first(each.ids.size()));
-      targets = targets.empty() ? targets : targets.subspan(each.ids.size());
+  /// How many shares from the first on can run in one round. Where layers know the steps asked for, these must be equal. A memory
+  /// across the steps (a carry) has a place for every row, so its rows cannot leave one by one: sequences with an exit run alone.
+  std::size_t fit(std::span<const share> shares) const {
+    std::size_t count = (std::min)(shares.size(), std::size_t{1});
+    const auto may_leave = [](const share& s) { return s.may_exit && s.exit.reads() != exits::evidence::none; };
+    const auto alike = [&](const share& s) {
+      return (!remembers_ || (!may_leave(s) && !may_leave(shares[0]))) &&
+             ((!remembers_ && !counts_steps_) || s.exit.most_steps() == shares[0].exit.most_steps());
+    };
+    while (count < shares.size() && alike(shares[count])) ++count;
+    return count;
+  }
+  round_result<scalar> run_in_parts(std::span<const share> shares, std::span<const token> targets) {
+    collected_.logits.clear(), collected_.losses.clear(), collected_.steps.clear();
+    while (!shares.empty()) {
+      const auto part = shares.first(fit(shares));
+      std::size_t tokens = 0;
+      for (const share& each : part) tokens += each.ids.size();
+      const auto round = run_together(part, targets.empty() ? targets : targets.first(tokens));
+      targets = targets.empty() ? targets : targets.subspan(tokens);
+      shares = shares.subspan(part.size());
       if (round.logits.rows > 0)
         collected_.logits.insert(collected_.logits.end(), round.logits[0], round.logits[0] + round.logits.size());
       collected_.steps.insert(collected_.steps.end(), round.steps.begin(), round.steps.end());
@@ -239,7 +257,7 @@ class decoder {
     round_walk<A, dry<B>, P, dry_rows<B, scalar>>(c, weights<dry<B>, P>{numbers, nullptr}, batch, caches_)
         .run(e.wanted, targets);
     batch.sections(caches_);
-    remembers_ = batch.remembers();
+    remembers_ = batch.remembers(), counts_steps_ = batch.counts_steps();
     return {tape.peak(), scratch.peak(), counter.costs};
   }
   void plan_caches() {
@@ -257,7 +275,8 @@ class decoder {
   cache_plan caches_;
   extent largest_;
   pass_plan plan_;
-  bool remembers_ = false;
+  routing_observer<statistic_t<P>>* routing_ = nullptr;
+  bool remembers_ = false, counts_steps_ = false;
   struct {
     std::vector<scalar> logits, losses;
     std::vector<std::int32_t> steps;
