@@ -11,6 +11,7 @@
 #include <gyre/backend/cpu/cache.hpp>
 #include <gyre/backend/cpu/depth.hpp>
 #include <gyre/backend/cpu/elementwise.hpp>
+#include <gyre/backend/cpu/grouped_product.hpp>
 #include <gyre/backend/cpu/initial_states.hpp>
 #include <gyre/backend/cpu/loss.hpp>
 #include <gyre/backend/cpu/norms.hpp>
@@ -101,11 +102,11 @@ class cpu : public detail::cpu_updates<cpu>, public detail::cpu_routing<cpu> {
 
   template <class T>
   void product(matrix_view<const T> x, weight_matrix<T, prepared<T>> w, matrix_view<T> y, bool accumulate) {
-    multiply(x, w.prepared != nullptr ? w.prepared->forward(w.raw) : nullptr, w.raw, true, y, accumulate);
+    multiply(x, w.prepared != nullptr ? w.prepared->forward(*pool_, w.raw) : nullptr, w.raw, true, y, accumulate);
   }
   template <class T>
   void product_input_gradient(matrix_view<const T> dy, weight_matrix<T, prepared<T>> w, matrix_view<T> dx, bool accumulate) {
-    multiply(dy, w.prepared != nullptr ? w.prepared->backward(w.raw) : nullptr, w.raw, false, dx, accumulate);
+    multiply(dy, w.prepared != nullptr ? w.prepared->backward(*pool_, w.raw) : nullptr, w.raw, false, dx, accumulate);
   }
   template <class T>
   void product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, matrix_view<T> dw) {
@@ -115,29 +116,26 @@ class cpu : public detail::cpu_updates<cpu>, public detail::cpu_routing<cpu> {
   template <class T>
   void grouped_product(matrix_view<const T> x, weight_matrix<T, prepared<T>> w, row_groups groups, matrix_view<T> y,
                        bool accumulate) {
-    detail::check_row_groups("grouped_product", groups, x.rows);
-    for (index g = 0; g < groups.count; ++g)
-      if (const index first = groups.offsets[g], n = groups.offsets[g + 1] - first; n > 0)
-        product(x.slice(first, n), {{w.raw.data + g * groups.stride, w.raw.rows, w.raw.cols, w.raw.stride}, w.prepared},
-                y.slice(first, n), accumulate);
+    detail::check_product("grouped_product", y, x.rows, x.cols, w.raw.cols, w.raw.rows);
+    if (!detail::grouped_multiply<T>(*pool_, "grouped_product", y, x, w, groups, false, accumulate))
+      detail::for_each_group(groups, [&](index first, index n, index g) {
+        const weight_matrix<T, prepared<T>> own{detail::matrix_of_group(w.raw, groups, g), w.prepared};
+        product(x.slice(first, n), own, y.slice(first, n), accumulate);
+      });
   }
   template <class T>
   void grouped_product_input_gradient(matrix_view<const T> dy, weight_matrix<T, prepared<T>> w, row_groups groups,
                                       matrix_view<T> dx, bool accumulate) {
-    detail::check_row_groups("grouped_product_input_gradient", groups, dy.rows);
-    for (index g = 0; g < groups.count; ++g)
-      if (const index first = groups.offsets[g], n = groups.offsets[g + 1] - first; n > 0)
-        product_input_gradient(dy.slice(first, n),
-                               {{w.raw.data + g * groups.stride, w.raw.rows, w.raw.cols, w.raw.stride}, w.prepared},
-                               dx.slice(first, n), accumulate);
+    detail::check_product("grouped_product_input_gradient", dx, dy.rows, dy.cols, w.raw.rows, w.raw.cols);
+    if (!detail::grouped_multiply<T>(*pool_, "grouped_product_input_gradient", dx, dy, w, groups, true, accumulate))
+      detail::for_each_group(groups, [&](index first, index n, index g) {
+        const weight_matrix<T, prepared<T>> own{detail::matrix_of_group(w.raw, groups, g), w.prepared};
+        product_input_gradient(dy.slice(first, n), own, dx.slice(first, n), accumulate);
+      });
   }
   template <class T>
   void grouped_product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<T> dw) {
-    detail::check_row_groups("grouped_product_weight_gradient", groups, dy.rows);
-    for (index g = 0; g < groups.count; ++g)
-      if (const index first = groups.offsets[g], n = groups.offsets[g + 1] - first; n > 0)
-        product_weight_gradient(dy.slice(first, n), x.slice(first, n),
-                                matrix_view<T>{dw.data + g * groups.stride, dw.rows, dw.cols, dw.stride});
+    detail::grouped_multiply_transposed(*pool_, dw, dy, x, groups);
   }
 
   template <class T>

@@ -257,6 +257,9 @@ TEST_CASE("groups that do not cover the rows are refused with the numbers") {
                     Catch::Contains("5 x 3"));
   CHECK_THROWS_WITH(b.grouped_product_weight_gradient(narrow.read(), x.read(), fits.of(w.stride), dw[0]),
                     Catch::Contains("4 x 6"));
+  for (const index stride : {index{0}, in - 1, (out - 1) * dw.row_stride})
+    CHECK_THROWS_WITH(b.grouped_product_weight_gradient(dy.read(), x.read(), fits.of(stride), dw[0]),
+                      Catch::Contains("4 x 6") && Catch::Contains("overlap"));
 }
 
 TEST_CASE("a plan counts the exact FLOPs of grouped products and no more matrices than could be used") {

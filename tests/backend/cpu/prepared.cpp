@@ -99,8 +99,8 @@ TEMPLATE_TEST_CASE("packed weights give the bits of weights as they lie, before 
           for (const matrix_view<const T> w : m.matrices()) {
             CAPTURE(w.rows, w.cols, w.stride);
             const bool multiplied = !untied || w.data != m.flat.data() + m.entries[4].offset;  // not the embedding
-            CHECK((packed.forward(w) != nullptr) == multiplied);
-            CHECK((packed.backward(w) != nullptr) == (multiplied && backward));
+            CHECK((packed.forward(b.pool(), w) != nullptr) == multiplied);
+            CHECK((packed.backward(b.pool(), w) != nullptr) == (multiplied && backward));
             const weight_matrix<T, cpu::prepared<T>> with{w, &packed}, without{w, nullptr};
             const auto x = random_grid<T>(rows, w.cols, 1), dy = random_grid<T>(rows, w.rows, 2);
             for (const bool accumulate : {false, true}) {
@@ -144,15 +144,15 @@ TEMPLATE_TEST_CASE("a view that is not a whole weight is not mistaken for one", 
   cpu::prepared<T> packed(b, m.flat.data(), m.entries, true);
   packed.refresh(b);
   const matrix_view<const T> qkv = m.matrices()[0], adapter(m.flat.data() + m.entries[2].offset, width, 2 * width);
-  CHECK(packed.forward(qkv.slice(0, width)) == nullptr);        // its first rows
-  CHECK(packed.forward(qkv.slice(1, wide - 1)) == nullptr);     // another beginning
-  CHECK(packed.forward(qkv.columns(0, width / 2)) == nullptr);  // its first columns
-  CHECK(packed.forward(adapter) == nullptr);                    // is packed by blocks
-  CHECK(packed.forward(adapter.columns(width, width)) != nullptr);
-  CHECK(packed.forward(m.matrices().back().slice(vocabulary, 0)) == nullptr);
+  CHECK(packed.forward(b.pool(), qkv.slice(0, width)) == nullptr);        // its first rows
+  CHECK(packed.forward(b.pool(), qkv.slice(1, wide - 1)) == nullptr);     // another beginning
+  CHECK(packed.forward(b.pool(), qkv.columns(0, width / 2)) == nullptr);  // its first columns
+  CHECK(packed.forward(b.pool(), adapter) == nullptr);                    // is packed by blocks
+  CHECK(packed.forward(b.pool(), adapter.columns(width, width)) != nullptr);
+  CHECK(packed.forward(b.pool(), m.matrices().back().slice(vocabulary, 0)) == nullptr);
   const std::vector<T> elsewhere(m.flat.size());
-  CHECK(packed.forward({elsewhere.data() + m.entries[1].offset, wide, width}) == nullptr);
-  CHECK(packed.backward({elsewhere.data() + m.entries[1].offset, wide, width}) == nullptr);
+  CHECK(packed.forward(b.pool(), {elsewhere.data() + m.entries[1].offset, wide, width}) == nullptr);
+  CHECK(packed.backward(b.pool(), {elsewhere.data() + m.entries[1].offset, wide, width}) == nullptr);
 }
 
 }  // namespace gyre_test

@@ -31,10 +31,18 @@ TEST_CASE("scalar kernels: products and their gradients are exact for whole numb
       const auto run = [&](auto&& device) {
         using prepared = typename std::remove_reference_t<decltype(device)>::template prepared<float>;
         const gyre::weight_matrix<float, prepared> weight{w.read(), nullptr};
-        std::vector<grid<float>> out{dy, x, w};
+        std::vector<grid<float>> out{dy, x, w, dy, x, w};
         device.product(x.read(), weight, out[0].view(), true);
         device.product_input_gradient(dy.read(), weight, out[1].view(), true);
         device.product_weight_gradient(dy.read(), x.read(), out[2].view());
+        // Two groups, whose matrices are the first 13 rows of w and the last 13.
+        const std::int32_t offsets[] = {0, static_cast<std::int32_t>(rows / 3), static_cast<std::int32_t>(rows)};
+        const auto dy_13 = dy.read().columns(0, 13);
+        const gyre::row_groups groups{offsets, 2, 20 * w.view().stride};
+        const gyre::weight_matrix<float, prepared> group_0{w.read().slice(0, 13), nullptr};
+        device.grouped_product(x.read(), group_0, groups, out[3].view().columns(0, 13), true);
+        device.grouped_product_input_gradient(dy_13, group_0, groups, out[4].view(), true);
+        device.grouped_product_weight_gradient(dy_13, x.read(), groups, out[5].view().slice(0, 13));
         return out;
       };
       const auto got = run(b), want = run(reference());

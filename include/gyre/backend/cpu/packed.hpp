@@ -101,14 +101,19 @@ class packed_matrix {
   void pack_transposed(matrix_view<const T> w) { pack_panels_transposed(w, 0, panels()); }
 
   void pack(thread_pool& pool, matrix_view<const T> b) {
-    const index step = panels_per_task();
-    pool.run(detail::divide_up(panels(), step),
-             [&](index task, int) { pack_panels(b, task * step, (std::min)(panels(), (task + 1) * step)); });
+    pool.run(pack_tasks(), [&](index task, int) { pack(b, task); });
   }
   void pack_transposed(thread_pool& pool, matrix_view<const T> w) {
-    const index step = panels_per_task();
-    pool.run(detail::divide_up(panels(), step),
-             [&](index task, int) { pack_panels_transposed(w, task * step, (std::min)(panels(), (task + 1) * step)); });
+    pool.run(pack_tasks(), [&](index task, int) { pack_transposed(w, task); });
+  }
+
+  /// Packing cut into tasks, of a few panels each, that may run at the same time; pack is all of them.
+  index pack_tasks() const { return detail::divide_up(panels(), panels_per_task()); }
+  void pack(matrix_view<const T> b, index task) {
+    pack_panels(b, task * panels_per_task(), (std::min)(panels(), (task + 1) * panels_per_task()));
+  }
+  void pack_transposed(matrix_view<const T> w, index task) {
+    pack_panels_transposed(w, task * panels_per_task(), (std::min)(panels(), (task + 1) * panels_per_task()));
   }
 
  private:

@@ -1,26 +1,53 @@
-// Packed copies of a model's weights, made once for many products.
+// Packed copies of a model's weights, made at the first use after the weights changed.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include <gyre/backend/cpu/packed.hpp>
+#include <gyre/backend/cpu/pool.hpp>
 #include <gyre/core/parameters.hpp>
 
 GYRE_BEGIN
 
 namespace detail {
 
+/// One packed copy, and of which state of the weights it is.
+template <class T>
+struct packed_copy {
+  matrix_view<const T> raw;  // (out, in)
+  bool transposed = false;   // raw^T is packed
+  packed_matrix<T> matrix;
+  std::atomic<std::uint64_t> version{0};  // never packed: 0
+
+  void pack(index task) {
+    if (transposed)
+      matrix.pack_transposed(raw, task);
+    else
+      matrix.pack(raw, task);
+  }
+};
+
 /// The packed form of every matrix of a parameter table that products multiply: w^T for y = x w^T and, for training, w for
 /// dx = dy w. Fused matrices whose column blocks are multiplied one by one are packed block by block.
+///
+/// A copy is made when a product asks for it, so what no product asks for (an expert without tokens) costs nothing; its memory
+/// is not even touched. Any number of threads may ask at the same time, as long as nobody refreshes meanwhile.
 template <class T>
 class packed_weights {
  public:
-  /// `flat`: where the table's tensors lie, for as long as this object is used. Packs nothing yet: refresh does.
+  using copy = packed_copy<T>;
+
+  /// `flat`: where the table's tensors lie, for as long as this object is used. Packs nothing.
   template <class B>
-  packed_weights(B&, const T* flat, std::span<const tensor_entry> table, bool backward) : flat_(flat) {
+  packed_weights(B&, const T* flat, std::span<const tensor_entry> table, bool backward) : all_(std::make_unique<state>()) {
     const bool untied = std::any_of(table.begin(), table.end(), [](const tensor_entry& e) { return e.kind == role::head; });
+    std::vector<place> places;
     index scalars = 0;
     for (const tensor_entry& e : table) {
       // An embedding is multiplied only where it is the head too.
@@ -28,50 +55,83 @@ class packed_weights {
         continue;
       const index out = e.shape.matrix_rows(), in = e.shape.cols(), blocks = (std::max)(index{1}, e.parts.columns);
       for (index b = 0; b < blocks; ++b) {
-        weight w{e.offset + b * (in / blocks), out, in / blocks, in};
-        w.forward_at = scalars;
+        place w{e.offset + b * (in / blocks), out, in / blocks, in, scalars, 0};
         scalars += round_up_to_line(packed_matrix<T>::size(w.in, w.out));
         w.backward_at = scalars;
         if (backward) scalars += round_up_to_line(packed_matrix<T>::size(w.out, w.in));
-        weights_.push_back(std::move(w));
+        places.push_back(w);
       }
     }
-    std::sort(weights_.begin(), weights_.end(), [](const weight& a, const weight& b) { return a.offset < b.offset; });
-    memory_ = allocate_aligned(sizeof(T) * static_cast<std::size_t>(scalars));
-    T* const memory = reinterpret_cast<T*>(memory_.get());
-    for (weight& w : weights_) {
-      w.forward = packed_matrix<T>(memory + w.forward_at, w.in, w.out);
-      if (backward) w.backward = packed_matrix<T>(memory + w.backward_at, w.out, w.in);
+    std::sort(places.begin(), places.end(), [](const place& a, const place& b) { return a.offset < b.offset; });
+    all_->memory = allocate_aligned(sizeof(T) * static_cast<std::size_t>(scalars));
+    all_->weights = std::vector<weight>(places.size());
+    T* const memory = reinterpret_cast<T*>(all_->memory.get());
+    for (std::size_t n = 0; n < places.size(); ++n) {
+      const place& at = places[n];
+      weight& w = all_->weights[n];
+      w.forward.raw = w.backward.raw = {flat + at.offset, at.out, at.in, at.stride};
+      w.forward.transposed = true;
+      w.forward.matrix = packed_matrix<T>(memory + at.forward_at, at.in, at.out);
+      if (backward) w.backward.matrix = packed_matrix<T>(memory + at.backward_at, at.out, at.in);
     }
     backward_ = backward;
   }
 
-  /// Packs every matrix anew.
+  /// The weights have changed: every copy is out of date.
   template <class B>
-  void refresh(B& device) {
-    for (weight& w : weights_) {
-      const matrix_view<const T> raw(flat_ + w.offset, w.out, w.in, w.stride);
-      w.forward.pack_transposed(device.pool(), raw);
-      if (backward_) w.backward.pack(device.pool(), raw);
-    }
+  void refresh(B&) {
+    ++all_->version;
   }
 
-  /// The right factor of y = x w^T, or null where `w` is not in the table.
-  const packed_matrix<T>* forward(matrix_view<const T> w) const {
-    const weight* found = find(w);
-    return found == nullptr ? nullptr : &found->forward;
+  /// The right factor of y = x w^T, packed now if it was not, or null where `w` is not in the table.
+  const packed_matrix<T>* forward(thread_pool& pool, matrix_view<const T> w) const { return packed(pool, find(w, false)); }
+  /// The right factor of dx = dy w, likewise.
+  const packed_matrix<T>* backward(thread_pool& pool, matrix_view<const T> w) const { return packed(pool, find(w, true)); }
+
+  /// The copy for products forward or backward, as old as it may be, or null where `w` is not in the table.
+  copy* find(matrix_view<const T> w, bool backward) const {
+    if (backward && !backward_) return nullptr;
+    std::vector<weight>& weights = all_->weights;
+    const auto at = std::lower_bound(weights.begin(), weights.end(), w.data,
+                                     [](const weight& x, const T* wanted) { return x.forward.raw.data < wanted; });
+    if (at == weights.end()) return nullptr;
+    const matrix_view<const T>& known = at->forward.raw;
+    if (known.data != w.data || known.rows != w.rows || known.cols != w.cols) return nullptr;
+    return backward ? &at->backward : &at->forward;
   }
-  /// The right factor of dx = dy w, or null.
-  const packed_matrix<T>* backward(matrix_view<const T> w) const {
-    const weight* found = backward_ ? find(w) : nullptr;
-    return found == nullptr ? nullptr : &found->backward;
+  bool up_to_date(const copy& c) const { return c.version.load(std::memory_order_acquire) == all_->version; }
+
+  /// Brings the copies of(0) .. of(count - 1) up to date, together. They are of one size, and each is named once.
+  template <class Of>
+  void pack(thread_pool& pool, index count, Of of) const {
+    index current = 0;
+    while (current < count && up_to_date(of(current))) ++current;
+    if (current == count) return;
+    // The pool's turn first: whoever holds the lock never waits for the pool.
+    thread_pool::exclusive turn(pool);
+    const std::lock_guard lock(all_->packing);
+    const index parts = of(0).matrix.pack_tasks();
+    pool.run(count * parts, [&](index task, int) {
+      copy& c = of(task / parts);
+      if (!up_to_date(c)) c.pack(task % parts);
+    });
+    for (index i = 0; i < count; ++i) of(i).version.store(all_->version, std::memory_order_release);
   }
 
  private:
-  struct weight {
+  struct place {
     index offset, out, in, stride;
-    index forward_at = 0, backward_at = 0;  // in the packed memory
-    packed_matrix<T> forward{}, backward{};
+    index forward_at, backward_at;  // in the packed memory
+  };
+  struct weight {
+    copy forward, backward;
+  };
+  // Atomic numbers and locks do not move, but networks do.
+  struct state {
+    std::vector<weight> weights;  // by address
+    aligned_memory memory;
+    std::uint64_t version = 1;
+    std::mutex packing;
   };
 
   static constexpr index round_up_to_line(index scalars) {
@@ -79,18 +139,14 @@ class packed_weights {
     return (scalars + line - 1) / line * line;
   }
 
-  const weight* find(matrix_view<const T> w) const {
-    const index offset = w.data - flat_;
-    const auto at = std::lower_bound(weights_.begin(), weights_.end(), offset,
-                                     [](const weight& x, index wanted) { return x.offset < wanted; });
-    if (at == weights_.end() || at->offset != offset || at->out != w.rows || at->in != w.cols) return nullptr;
-    return &*at;
+  const packed_matrix<T>* packed(thread_pool& pool, copy* c) const {
+    if (c == nullptr) return nullptr;
+    if (!up_to_date(*c)) pack(pool, 1, [c](index) -> copy& { return *c; });
+    return &c->matrix;
   }
 
-  const T* flat_;
+  std::unique_ptr<state> all_;
   bool backward_ = false;
-  std::vector<weight> weights_;  // by offset
-  aligned_memory memory_;
 };
 
 }  // namespace detail

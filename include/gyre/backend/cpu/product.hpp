@@ -16,11 +16,13 @@ GYRE_BEGIN
 namespace detail {
 
 /// Steps of the inner dimension between two visits to the result: few enough that a panel of B stays in the first-level cache.
-/// Equal parts.
+template <class T>
+inline constexpr index most_depth = 1536 / static_cast<index>(sizeof(T));
+
+/// The same in equal parts.
 template <class T>
 constexpr index depth_block(index depth) {
-  constexpr index most = 1536 / static_cast<index>(sizeof(T));
-  const index parts = (std::max)(index{1}, divide_up(depth, most));
+  const index parts = (std::max)(index{1}, divide_up(depth, most_depth<T>));
   return (std::max)(index{4}, divide_up(divide_up(depth, parts), index{4}) * 4);
 }
 
