@@ -60,6 +60,7 @@
 #include <gyre/layers/router.hpp>
 #include <gyre/layers/sequence_attention.hpp>
 #include <gyre/model/catalogue.hpp>
+#include <gyre/model/cost.hpp>
 #include <gyre/model/description.hpp>
 #include <gyre/model/model.hpp>
 #include <gyre/model/network.hpp>
