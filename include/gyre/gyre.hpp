@@ -62,6 +62,8 @@
 #include <gyre/model/catalogue.hpp>
 #include <gyre/model/cost.hpp>
 #include <gyre/model/description.hpp>
+#include <gyre/model/hyper_parameter.hpp>
+#include <gyre/model/matching.hpp>
 #include <gyre/model/model.hpp>
 #include <gyre/model/network.hpp>
 #include <gyre/model/pass.hpp>
