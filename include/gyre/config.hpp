@@ -32,6 +32,13 @@
 #define GYRE_JOIN(major, minor, set, kernels) GYRE_JOIN_(major, minor, set, kernels)
 #define GYRE_ABI GYRE_JOIN(GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR, GYRE_INSTRUCTION_SET, GYRE_KERNELS)
 
+// For what runs seldom and is made of many small calls (planning, messages): compiled small, which compiles faster too.
+#if defined(__GNUC__)
+#define GYRE_COLD __attribute__((cold))
+#else
+#define GYRE_COLD
+#endif
+
 // Opens and closes namespace gyre. Everything public lives in gyre::; what users must not touch is in gyre::detail.
 #define GYRE_BEGIN namespace gyre { inline namespace GYRE_ABI {
 #define GYRE_END } }

@@ -39,7 +39,7 @@ constexpr message_part part_of(const T& x) {
   else
     return {std::addressof(x), print_part<T>};
 }
-[[noreturn]] inline void fail_with(const message_part* parts, std::size_t count) {
+[[noreturn]] GYRE_COLD inline void fail_with(const message_part* parts, std::size_t count) {
   std::ostringstream text;
   for (std::size_t i = 0; i < count; ++i) parts[i].print(text, parts[i].value);
   throw error(text.str());
@@ -49,7 +49,7 @@ constexpr message_part part_of(const T& x) {
 
 /// Throws gyre::error with all arguments written one after the other.
 template <class... Parts>
-[[noreturn]] void fail(const Parts&... parts) {
+[[noreturn]] GYRE_COLD void fail(const Parts&... parts) {
   const detail::message_part all[] = {detail::part_of(parts)...};
   detail::fail_with(all, sizeof...(Parts));
 }

@@ -241,7 +241,7 @@ class decoder {
     return {{collected_.logits.data(), count, A::shape.vocab}, collected_.steps, collected_.losses};
   }
 
-  pass_plan plan(const extent& e) {
+  GYRE_COLD pass_plan plan(const extent& e) {
     dry<B> counter;
     arena tape = arena::counting(), scratch = arena::counting();
     record_stack records;

@@ -97,7 +97,7 @@ class network {
   }
 
  private:
-  void fill_tables() {
+  GYRE_COLD void fill_tables() {
     using T = activation_t<P>;
     index total = 0;
     const std::vector<rotary_spec> specs = table::rotary_specs();

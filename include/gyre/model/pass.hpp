@@ -103,7 +103,7 @@ void check_rows(const char* call, const batch_layout& layout, std::span<const to
 /// Plans a pass over `layout` with `draw` steps, with or without gradients: exact arena peaks, FLOPs, bytes, calls. No memory of
 /// the model's size is touched.
 template <architecture A, class B, precision P>
-pass_plan plan_pass(const batch_layout& layout, depth_draw draw, bool gradients) {
+GYRE_COLD pass_plan plan_pass(const batch_layout& layout, depth_draw draw, bool gradients) {
   dry<B> counter;
   arena tape = arena::counting(), scratch = arena::counting();
   record_stack records;

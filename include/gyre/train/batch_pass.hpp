@@ -26,7 +26,7 @@ class batch_pass {
   explicit batch_pass(const Network& net) : net_(&net), memory_(net.device()) {}
 
   /// Makes room for batches of this size with at most `most` steps and gradients through at most `most.gradient_steps`.
-  const pass_plan& plan(index rows, index length, depth_draw most, bool gradients) {
+  GYRE_COLD const pass_plan& plan(index rows, index length, depth_draw most, bool gradients) {
     // Two steps without gradient take the two buffers that any larger number of them takes turns in.
     most.free_steps = (std::max)(most.free_steps, 2);
     layout_.assign_uniform(rows, length);

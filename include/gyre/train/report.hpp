@@ -28,7 +28,7 @@ struct step_report {
 };
 
 /// One line: "step 12  loss 2.4310 (3.507 bits)  r 9 = 5 + 4  |g| 0.83  lr 0.0004  correlation 0.12  change 0.031".
-inline std::string to_string(const step_report& report) {
+GYRE_COLD inline std::string to_string(const step_report& report) {
   using detail::rounded;
   return "step " + std::to_string(report.step) + "  loss " + rounded(report.loss, "%.4f") + " (" +
          rounded(report.bits_per_token(), "%.3f") + " bits)  r " + std::to_string(report.depth.total()) + " = " +

@@ -45,7 +45,8 @@ class packed_weights {
 
   /// `flat`: where the table's tensors lie, for as long as this object is used. Packs nothing.
   template <class B>
-  packed_weights(B&, const T* flat, std::span<const tensor_entry> table, bool backward) : all_(std::make_unique<state>()) {
+  GYRE_COLD packed_weights(B&, const T* flat, std::span<const tensor_entry> table, bool backward)
+      : all_(std::make_unique<state>()) {
     const bool untied = std::any_of(table.begin(), table.end(), [](const tensor_entry& e) { return e.kind == role::head; });
     std::vector<place> places;
     index scalars = 0;
