@@ -1,0 +1,5 @@
+#include "model/drawn_mixtures.hpp"
+
+TEST_CASE("the closed form of the cost equals the dry run for random mixtures, 40 to 49") {
+  gyre_test::check_drawn<40>(std::make_integer_sequence<int, 10>{});
+}
