@@ -19,10 +19,10 @@
 #include <gyre/core/layout.hpp>
 #include <gyre/core/normal_quantile.hpp>
 #include <gyre/core/parameters.hpp>
+#include <gyre/core/pass_observer.hpp>
 #include <gyre/core/precision.hpp>
 #include <gyre/core/random.hpp>
 #include <gyre/core/random_sequence.hpp>
-#include <gyre/core/routing_event.hpp>
 #include <gyre/core/types.hpp>
 #include <gyre/generate/cache.hpp>
 #include <gyre/generate/decoder.hpp>

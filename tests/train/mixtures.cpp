@@ -105,10 +105,10 @@ TEST_CASE("biases move against the loads of the step, by the rate, and not where
 }
 
 TEST_CASE("who observes hears of every choice, its gates and its load", "[trainer]") {
-  struct recorder final : gyre::routing_observer<float> {
+  struct recorder final : gyre::pass_observer<gyre::fp32> {
     std::vector<int> steps;
     std::int64_t pairs = 0;
-    void routed(const gyre::routing_event<float>& e) override {
+    void routed(const gyre::routing_event<gyre::fp32>& e) override {
       steps.push_back(e.step);
       pairs += static_cast<std::int64_t>(e.chosen.size());
       CHECK(e.steps == 3);
@@ -121,7 +121,7 @@ TEST_CASE("who observes hears of every choice, its gates and its load", "[traine
   } heard;
   network net(gyre::cpu{1}, gyre::seed{3});
   gyre::trainer trainer(net, gyre::adamw{}, depth);
-  trainer.observe_routing(&heard);
+  trainer.observe_passes(&heard);
   trainer.step(tokens(4).all());
   CHECK(heard.steps == std::vector<int>{0, 0, 1, 1, 2, 2});
   CHECK(heard.pairs == 4 * 8 * 3 * 2 * 2);

@@ -62,14 +62,14 @@ struct checkpoint : detail::numbering_of<L> {
     tape_t<L, P> inner{};
     auto y = c.tape.template take_rows<activation_t<P>, outputs>(dy.count);
     const int step = c.step;
-    auto* const routing = c.routing;
+    auto* const observer = c.observer;
     c.step = t.step;
-    c.routing = nullptr;  // has heard of these choices already
+    c.observer = nullptr;  // has heard of this already
     carry<P> again = k;   // the same slots: running a step again writes what is there already
     forward_through<L>(c, w, t.x, y, inner, again.inner);
     backward_through<L>(c, w, dw, inner, dy, dx, k.inner, dk.inner);
     c.step = step;
-    c.routing = routing;
+    c.observer = observer;
   }
 };
 

@@ -7,8 +7,8 @@
 #include <gyre/core/arena.hpp>
 #include <gyre/core/layout.hpp>
 #include <gyre/core/parameters.hpp>
+#include <gyre/core/pass_observer.hpp>
 #include <gyre/core/precision.hpp>
-#include <gyre/core/routing_event.hpp>
 #include <gyre/ops/shapes.hpp>
 
 GYRE_BEGIN
@@ -92,11 +92,11 @@ struct context {
   int step = -1;              // step of the recurrence that is running, from 0; -1 outside the loop
   int steps = 0;              // steps asked for in this call
   bool steps_matter = false;  // some layer's result depends on `steps`
-  std::span<const cache_lane<scalar>> lanes{};          // one for each sequence of the layout; empty when nothing is cached
-  index cache_cursor = 0;                               // scalars a token, of the layers executed so far
-  statistic_t<P> auxiliary_loss{};                      // sum of what layers add to the loss of tokens in this pass
-  statistic_t<P> loss_scale{};                          // of the gradient, in backward
-  routing_observer<statistic_t<P>>* routing = nullptr;  // hears what routers choose, once for every layer and step
+  std::span<const cache_lane<scalar>> lanes{};  // one for each sequence of the layout; empty when nothing is cached
+  index cache_cursor = 0;                       // scalars a token, of the layers executed so far
+  statistic_t<P> auxiliary_loss{};              // sum of what layers add to the loss of tokens in this pass
+  statistic_t<P> loss_scale{};                  // of the gradient, in backward
+  pass_observer<P>* observer = nullptr;         // hears of what layers do
 };
 
 /// Around one layer of several: gives its tape back at once when no backward pass will read it.

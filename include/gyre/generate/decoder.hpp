@@ -80,7 +80,7 @@ class round_walk {
     context<B, P> c{c_.device, c_.tape, c_.scratch, c_.records, rows_.active_layout(), c_.tables};
     c.keep = false;
     c.steps = rows_.most_steps();
-    c.routing = c_.routing;
+    c.observer = c_.observer;
     carry_t<typename loop::body, P> carry{};
     const std::size_t before = c.tape.mark();
     open_carry<typename loop::body>(c, c.tape, e.count, c.steps, carry);
@@ -165,7 +165,7 @@ class decoder {
   decoder& operator=(const decoder&) = delete;
 
   const network<A, B, P>& net() const { return net_; }
-  void observe_routing(routing_observer<statistic_t<P>>* observer) { routing_ = observer; }
+  void observe_passes(pass_observer<P>* observer) { observer_ = observer; }
   const cache_plan& caches() const { return caches_; }
 
   /// Logits of the shares that want them; with `targets` (one a token, negative: does not count) the losses besides. The caller
@@ -206,7 +206,7 @@ class decoder {
     B device = net_.device();
     context<B, P> c{device, memory_.tape(), memory_.scratch(), memory_.records(), batch_.layout(), net_.tables()};
     c.lanes = batch_.lanes();
-    c.routing = routing_;
+    c.observer = observer_;
     return round_walk<A, B, P, round_rows<B, scalar>>(c, net_.parameters(), batch_, caches_)
         .run(static_cast<index>(batch_.wanted().size()), targets);
   }
@@ -275,7 +275,7 @@ class decoder {
   cache_plan caches_;
   extent largest_;
   pass_plan plan_;
-  routing_observer<statistic_t<P>>* routing_ = nullptr;
+  pass_observer<P>* observer_ = nullptr;
   bool remembers_ = false, counts_steps_ = false;
   struct {
     std::vector<scalar> logits, losses;

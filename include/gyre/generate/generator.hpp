@@ -36,8 +36,8 @@ class generator {
     require(options.prompt_rows >= 1, "generator: prompt_rows is ", options.prompt_rows, "; it must be at least 1");
   }
 
-  /// Tells `observer`, which must outlive the generator or be taken off by null, of every choice of every router.
-  void observe_routing(routing_observer<statistic_t<P>>* observer) { decoder_.observe_routing(observer); }
+  /// Tells `observer`, which must outlive the generator or be taken off by null, what layers do in its rounds.
+  void observe_passes(pass_observer<P>* observer) { decoder_.observe_passes(observer); }
 
   /// Adds a request; it joins at the next advance(). `states` is shown the state of each of its tokens after every step.
   /// Throws gyre::error for requests that the model cannot serve.

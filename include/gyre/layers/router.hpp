@@ -115,9 +115,9 @@ struct router {
         }
       });
       c.device.group_pairs(static_cast<const std::int32_t*>(k.chosen), pairs, index{R.count}, k.offsets, k.place, k.source);
-      if (c.routing != nullptr) {
+      if (c.observer != nullptr) {
         const auto size = static_cast<std::size_t>(pairs);
-        c.routing->routed(
+        c.observer->routed(
             {w.place + bias_at, bias_row, at.step, at.steps, R.count, R.active, {k.chosen, size}, {k.gates, size}, c.layout});
       }
     } else {

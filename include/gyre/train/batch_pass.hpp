@@ -50,15 +50,15 @@ class batch_pass {
   }
 
   /// One pass; the size must be planned. Rows are keyed from `first_row`. Adds the gradient of the sum of losses to `gradient`
-  /// and the pass to `sums`, where those are given; `routing` hears of choices; `auxiliary` gets the sum of the layers' own losses.
+  /// and the pass to `sums`, where those are given; `observer` hears of what layers do; `auxiliary` gets the sum of the layers' own losses.
   /// Returns the sum of the tokens' losses.
   double run(const batch& b, std::uint64_t first_row, state_key key, depth_draw draw, gradient_t<P>* gradient,
-             monitor_sums* sums, routing_observer<statistic_t<P>>* routing = nullptr, double* auxiliary = nullptr) {
+             monitor_sums* sums, pass_observer<P>* observer = nullptr, double* auxiliary = nullptr) {
     layout_.assign_uniform(b.rows, b.length, first_row);
     memory_.prepare(largest_);
     B device = net_->device();
     context<B, P> c{device, memory_.tape(), memory_.scratch(), memory_.records(), layout_, net_->tables()};
-    c.routing = routing;
+    c.observer = observer;
     const pass_result<A, P> result =
         walk<A>(c, net_->parameters(), gradient, b.inputs, b.targets, key, draw, statistic_t<P>(1));
     if (sums != nullptr)

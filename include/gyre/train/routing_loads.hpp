@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <gyre/core/parameters.hpp>
-#include <gyre/core/routing_event.hpp>
+#include <gyre/core/pass_observer.hpp>
 #include <gyre/policy/load_balance.hpp>
 #include <gyre/train/batch.hpp>
 
@@ -15,8 +15,8 @@ GYRE_BEGIN
 
 /// Counts over all passes of a step and all depths (attention_mixtures, section 4). Rows behind the last target that counts in
 /// their sequence are padding: nothing that is learned depends on them, and they are left out.
-template <class S>
-class routing_loads final : public routing_observer<S> {
+template <precision P>
+class routing_loads final : public pass_observer<P> {
  public:
   /// The selection bias of one router and what its experts got.
   struct router {
@@ -38,7 +38,7 @@ class routing_loads final : public routing_observer<S> {
   bool empty() const { return routers_.empty(); }
   std::span<const router> routers() const { return routers_; }
   /// Hears every event too; null: nobody.
-  void forward_to(routing_observer<S>* other) { other_ = other; }
+  void forward_to(pass_observer<P>* other) { other_ = other; }
 
   void clear() {
     for (router& r : routers_) std::fill(r.load.begin(), r.load.end(), 0);
@@ -53,7 +53,7 @@ class routing_loads final : public routing_observer<S> {
           break;
         }
   }
-  void routed(const routing_event<S>& event) override {
+  void routed(const routing_event<P>& event) override {
     if (other_ != nullptr) other_->routed(event);
     const auto at = std::lower_bound(routers_.begin(), routers_.end(), event.router,
                                      [](const router& r, index wanted) { return r.offset < wanted; });
@@ -66,6 +66,10 @@ class routing_loads final : public routing_observer<S> {
       for (index pair = s.begin * event.active; pair < (s.begin + count) * event.active; ++pair)
         ++load[event.chosen[static_cast<std::size_t>(pair)]];
     }
+  }
+
+  void read_depths(const depth_reading_event<P>& event) override {
+    if (other_ != nullptr) other_->read_depths(event);
   }
 
   /// The largest ratio of an expert's load to the mean of its row, over all routers; 0 where nothing was routed.
@@ -85,7 +89,7 @@ class routing_loads final : public routing_observer<S> {
  private:
   std::vector<router> routers_;  // by offset
   std::vector<index> counted_;   // (rows): tokens of a row up to its last target that counts
-  routing_observer<S>* other_ = nullptr;
+  pass_observer<P>* other_ = nullptr;
 };
 
 GYRE_END

@@ -95,7 +95,7 @@ class trainer {
     double auxiliary = 0;
     const double sum =
         pass_.run(b, static_cast<std::uint64_t>(pending_.rows), state_key{options_.seed, number, options_.state_scale},
-                  pending_.depth, gradient(), &pending_.seen, loads_.empty() ? nullptr : &loads_, &auxiliary);
+                  pending_.depth, gradient(), &pending_.seen, &loads_, &auxiliary);
     if (!std::isfinite(sum + auxiliary)) {
       const pending at = std::exchange(pending_, {});
       fail("trainer: the loss is ", sum + auxiliary, " at step ", number, ", micro-batch ", at.micro_batches,
@@ -176,9 +176,9 @@ class trainer {
   double learning_rate(std::uint64_t step) const { return schedule_factor(step) * rule_.lr; }
 
   /// What each expert of each router got in the step under way, or in the last one.
-  const routing_loads<statistic_t<P>>& loads() const { return loads_; }
-  /// Also tells `observer`, which must outlive the trainer or be taken off by null, of every choice of every router.
-  void observe_routing(routing_observer<statistic_t<P>>* observer) { loads_.forward_to(observer); }
+  const routing_loads<P>& loads() const { return loads_; }
+  /// Tells `observer`, which must outlive the trainer or be taken off by null, what layers do in the passes of its steps.
+  void observe_passes(pass_observer<P>* observer) { loads_.forward_to(observer); }
 
   Network& net() { return *net_; }
   const Network& net() const { return *net_; }
@@ -228,7 +228,7 @@ class trainer {
   optimizer_state<Rule, Network> state_;
   device_buffer<B> gradient_;
   detail::batch_pass<Network> pass_;
-  routing_loads<statistic_t<P>> loads_;
+  routing_loads<P> loads_;
   pending pending_;
   std::uint64_t rows_ = 0, tokens_ = 0;
 };
