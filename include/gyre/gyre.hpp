@@ -1,6 +1,8 @@
 // Everything that any C++20 compiler can use.
 #pragma once
 
+#include <gyre/analysis/depth_reading.hpp>
+#include <gyre/analysis/expert_use.hpp>
 #include <gyre/backend/cpu.hpp>
 #include <gyre/backend/dry.hpp>
 #include <gyre/backend/reference.hpp>
@@ -64,10 +66,12 @@
 #include <gyre/model/description.hpp>
 #include <gyre/model/hyper_parameter.hpp>
 #include <gyre/model/matching.hpp>
+#include <gyre/model/mixture_model.hpp>
 #include <gyre/model/model.hpp>
 #include <gyre/model/network.hpp>
 #include <gyre/model/pass.hpp>
 #include <gyre/model/sections.hpp>
+#include <gyre/model/sizes_of.hpp>
 #include <gyre/ops/contract.hpp>
 #include <gyre/ops/operations.hpp>
 #include <gyre/ops/routing.hpp>

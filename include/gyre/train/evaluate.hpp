@@ -25,10 +25,10 @@ struct evaluation {
 
 /// Evaluates at each of `depths`, in that order. The result depends on the batches, the weights and the seed of the initial
 /// states alone: states are keyed by the row's number within the batches, as step 0, which no training step is.
-/// `batches` is any range of batches that can be walked once per depth.
+/// `batches` is any range of batches that can be walked once per depth. `observer` hears of what layers do.
 template <class Network, std::ranges::input_range Batches>
 std::vector<evaluation> evaluate(const Network& net, Batches&& batches, std::span<const int> depths, seed states = {},
-                                 double state_scale = 1) {
+                                 double state_scale = 1, pass_observer<typename Network::precision_type>* observer = nullptr) {
   using A = typename Network::architecture_type;
   detail::batch_pass<Network> pass(net);
   std::vector<evaluation> results;
@@ -41,7 +41,7 @@ std::vector<evaluation> evaluate(const Network& net, Batches&& batches, std::spa
     for (const batch& b : batches) {
       result.tokens += detail::check_batch<A>("evaluate", b);
       if (!pass.planned(b.rows, b.length, draw, false)) pass.plan(b.rows, b.length, draw, false);
-      sum += pass.run(b, row, state_key{states, 0, state_scale}, draw, nullptr, nullptr);
+      sum += pass.run(b, row, state_key{states, 0, state_scale}, draw, nullptr, nullptr, observer);
       row += static_cast<std::uint64_t>(b.rows);
     }
     require(result.tokens > 0, "evaluate: no target counts in these batches");
@@ -51,8 +51,9 @@ std::vector<evaluation> evaluate(const Network& net, Batches&& batches, std::spa
   return results;
 }
 template <class Network, std::ranges::input_range Batches>
-evaluation evaluate(const Network& net, Batches&& batches, int depth, seed states = {}, double state_scale = 1) {
-  return evaluate(net, batches, std::span<const int>(&depth, 1), states, state_scale).front();
+evaluation evaluate(const Network& net, Batches&& batches, int depth, seed states = {}, double state_scale = 1,
+                    pass_observer<typename Network::precision_type>* observer = nullptr) {
+  return evaluate(net, batches, std::span<const int>(&depth, 1), states, state_scale, observer).front();
 }
 
 GYRE_END
