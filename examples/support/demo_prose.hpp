@@ -10,20 +10,19 @@
 #include "prose_examination.hpp"
 #include "prose_report.hpp"
 #include "session.hpp"
+#include "settings.hpp"
 #include "time_budget.hpp"
 
 namespace examples {
 
-inline constexpr double demo_learning_rate = 2e-3;
-
 /// Trains one of the two models, or goes on with it, within `minutes`; false if it was stopped.
 inline bool train_prose(prose_run& run, text_data& data, const gyre::cpu& device, double minutes, gyre::seed seed,
                         const std::filesystem::path& folder) {
+  const settings prose = recipe("main");
   const auto made = [&](std::uint64_t total) {
     return std::make_unique<prose_run::training_type>(
-        device, gyre::adamw{.lr = demo_learning_rate, .decay = 0.05}, run.depth,
-        any_schedule{gyre::warmup_constant_cooldown{.warm_up = 50, .cooldown_start = 0.5, .floor = 0.02}},
-        gyre::trainer_options{.seed = seed, .total_steps = total, .clip = 1});
+        device, gyre::adamw{.lr = prose.lr, .decay = prose.decay}, run.depth, make_schedule(prose),
+        gyre::trainer_options{.seed = seed, .total_steps = total, .clip = prose.clip});
   };
   session_options options;
   options.folder = folder, options.name = run.name, options.resume_command = "./run demo";
@@ -64,10 +63,12 @@ inline int demo_prose(arguments& args) {
   std::filesystem::create_directories(folder);
 
   prose_demo demo;
-  demo.recurrent.name = "random r", demo.recurrent.depth = any_depth{gyre::lognormal_poisson{.mean = 8, .backprop = 4}};
+  const settings prose = recipe("main");
+  demo.recurrent.name = "random r", demo.recurrent.depth = make_depth(prose, 0);
   demo.single.name = "fixed r=1", demo.single.depth = any_depth{gyre::fixed_depth{1}};
   text_data::options reading;
-  reading.rows = 4, reading.length = prose_dims.context, reading.hold_out = 200000, reading.seed = gyre::seed{seed_number};
+  reading.rows = prose.rows, reading.length = prose.length, reading.seed = gyre::seed{seed_number};
+  reading.hold_out = static_cast<std::size_t>(prose.hold_out);
 
   std::cout << "Two models of " << prose_model::parameter_count << " parameters, (1, 2, 1) layers of width " << prose_dims.width
             << ", " << clock_text(60 * minutes) << " of training each on " << device.threads() << " threads.\n";

@@ -31,7 +31,7 @@ struct collapse_model
     : gyre::model<prose_dims, gyre::prelude<collapse_block>, gyre::recurrent<gyre::stack<2, collapse_block>, gyre::inject::add>,
                   gyre::coda<collapse_block>, gyre::options<gyre::model_options{.embedding_scale = 1}>> {};
 
-// The second: pre-norm layers with a learned adapter and the embedding scale. Its recipe starts it from large noise.
+// The second: pre-norm layers with a learned adapter and the embedding scale.
 struct ignored_block : gyre::pre_norm_block<gyre::sequence_attention<prose_dims>, gyre::gated_mlp<prose_dims>> {};
 struct ignored_model : gyre::model<prose_dims, gyre::prelude<ignored_block>, gyre::recurrent<gyre::stack<2, ignored_block>>,
                                    gyre::coda<ignored_block>> {};
