@@ -1,8 +1,15 @@
 // `demo`: a small Huginn learns English prose with a random number of steps, beside a twin that always runs one step.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "arguments.hpp"
 #include "catalogue_training.hpp"
@@ -12,8 +19,75 @@
 #include "session.hpp"
 #include "settings.hpp"
 #include "time_budget.hpp"
+#include "training.hpp"
 
 namespace examples {
+
+struct validation_stopped {};
+
+/// Rows to validate on that end by throwing validation_stopped when the user interrupts: all held-out text at r = 32 takes most
+/// of a minute.
+struct stoppable_rows {
+  struct iterator {
+    using value_type = gyre::batch;
+    using difference_type = std::ptrdiff_t;
+    const gyre::batch& operator*() const { return interrupt_guard::requested() ? throw validation_stopped() : *at; }
+    iterator& operator++() { return ++at, *this; }
+    void operator++(int) { ++at; }
+    bool operator==(const iterator&) const = default;
+    const gyre::batch* at = nullptr;
+  };
+  iterator begin() const { return {all.data()}; }
+  iterator end() const { return {all.data() + all.size()}; }
+  std::span<const gyre::batch> all;
+};
+
+/// A training whose validation can be interrupted where nothing is lost: when its last step is saved.
+class prose_training final : public training {
+ public:
+  explicit prose_training(prose_run::training_type& of) : of_(of) {}
+
+  std::vector<gyre::evaluation> evaluate(std::span<const gyre::batch> rows, std::span<const int> depths) const override {
+    if (saved_ != steps()) return of_.evaluate(rows, depths);
+    return gyre::evaluate(of_.net(), stoppable_rows{rows}, depths, options().seed, options().state_scale);
+  }
+  std::filesystem::path save(const std::filesystem::path& run, const gyre::json& data) const override {
+    auto checkpoint = of_.save(run, data);
+    saved_ = steps();
+    return checkpoint;
+  }
+  gyre::resumed load(const std::filesystem::path& checkpoint) override {
+    auto from = of_.load(checkpoint);
+    saved_ = from.step;
+    return from;
+  }
+
+  gyre::depth_draw next_depth() const override { return of_.next_depth(); }
+  void accumulate(const gyre::batch& rows) override { of_.accumulate(rows); }
+  gyre::step_report update() override { return of_.update(); }
+  std::uint64_t steps() const override { return of_.steps(); }
+  std::uint64_t tokens_seen() const override { return of_.tokens_seen(); }
+  const gyre::trainer_options& options() const override { return of_.options(); }
+  int vocabulary() const override { return of_.vocabulary(); }
+  int context() const override { return of_.context(); }
+  int most_depth() const override { return of_.most_depth(); }
+  gyre::index parameters() const override { return of_.parameters(); }
+  double flops(gyre::index rows, gyre::index length, gyre::depth_draw draw) const override {
+    return of_.flops(rows, length, draw);
+  }
+  std::size_t plan(gyre::index rows, gyre::index length) override { return of_.plan(rows, length); }
+
+ private:
+  prose_run::training_type& of_;
+  mutable std::uint64_t saved_ = 0;
+};
+
+/// True when the user has interrupted, which it then tells.
+inline bool stopped_after_training() {
+  if (!interrupt_guard::requested()) return false;
+  std::cerr << "\nstopped; what is trained is saved, and the same command goes on\n";
+  return true;
+}
 
 /// Trains one of the two models, or goes on with it, within `minutes`; false if it was stopped.
 inline bool train_prose(prose_run& run, text_data& data, const gyre::cpu& device, double minutes, gyre::seed seed,
@@ -38,14 +112,34 @@ inline bool train_prose(prose_run& run, text_data& data, const gyre::cpu& device
     options.resume = true;
   } else {
     const auto scratch = made(1 << 20);
-    const time_budget budget = steps_within(60 * minutes, *scratch, data, 1, [&](std::uint64_t) { return run.depth; });
-    total = budget.steps;
+    const auto rule_of = [&](std::uint64_t) { return run.depth; };
+    total = steps_within(60 * minutes, *scratch, data, 1, rule_of, interrupt_guard::requested).steps;
+    if (total == 0) {
+      std::cerr << "stopped while measuring the speed\n";
+      return false;
+    }
     std::cout << run.name << ": " << total << " steps fit into " << clock_text(60 * minutes) << '\n';
   }
   options.settings.set("minutes", minutes), options.settings.set("seed", seed.value), options.settings.set("total", total);
   run.model = made(total);
-  run.result = run_session(*run.model, data, std::move(options));
+  prose_training stoppable(*run.model);
+  try {
+    run.result = run_session(stoppable, data, std::move(options));
+  } catch (const validation_stopped&) {
+    return !stopped_after_training();
+  }
   return !run.result.stopped;
+}
+
+/// What a trained model is asked beside its losses; false if it was stopped, which is looked for between the questions.
+inline bool examine_prose(prose_demo& demo, prose_run& run, text_data& data, const std::string& prompt, gyre::seed seed) {
+  if (stopped_after_training()) return false;
+  if (&run == &demo.recurrent) demo.exits = exits_on(run.model->net(), data.held_out(8, 0), demo.exit_rule, 24);
+  for (int r : {1, 16}) {
+    if (stopped_after_training()) return false;
+    run.spoken.push_back({r, speak(run.model->net(), prompt, r, seed)});
+  }
+  return !stopped_after_training();
 }
 
 inline int demo_prose(arguments& args) {
@@ -79,14 +173,14 @@ inline int demo_prose(arguments& args) {
     text_data data(texts, reading);
     demo.train_bytes = data.train_bytes(), demo.held_bytes = data.held_bytes();
     if (!train_prose(*run, data, device, minutes, gyre::seed{seed_number}, own)) return 130;
-    if (run == &demo.recurrent) demo.exits = exits_on(run->model->net(), data.held_out(8, 0), demo.exit_rule, 24);
-    for (int r : {1, 16}) run->spoken.push_back({r, speak(run->model->net(), prompt, r, gyre::seed{seed_number})});
+    if (!examine_prose(demo, *run, data, prompt, gyre::seed{seed_number})) return 130;
   }
   demo.prompt = prompt;
 
   std::string all;
   for (const std::string& path : texts) all += gyre::read_file(path);
   demo.xz = xz_on(all, demo.held_bytes, folder);
+  if (stopped_after_training()) return 130;
 
   print_prose(demo);
   const std::string path = (folder / "report.html").string();
