@@ -4,6 +4,8 @@
   build/peers/bin/python benchmarks/peers/compare.py \
       --train "build/release/benchmarks/benchmark_model --benchmark_filter=^train_step" \
       --decode "build/release/benchmarks/benchmark_model --benchmark_filter=^decode"
+  build/peers/bin/python benchmarks/peers/compare.py --work mixture \
+      --mixture "build/release/benchmarks/benchmark_mixture_step --benchmark_filter=^mixture_step.*threads:2"
 
 A command is a Google Benchmark program and its arguments; --benchmark_format=json is added. Its filter must leave one benchmark
 that sets items processed (tokens) and measures real time. Twins are started and compiled once; then each round runs gyre and
@@ -20,7 +22,8 @@ import statistics
 import subprocess
 import sys
 
-TWIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "huginn_twin.py")
+HERE = os.path.dirname(os.path.abspath(__file__))
+TWINS = {"train": "huginn_twin.py", "decode": "huginn_twin.py", "mixture": "mixture_twin.py"}
 
 
 def gyre_once(command, seconds):
@@ -43,7 +46,7 @@ def gyre_once(command, seconds):
 
 class Twin:
     def __init__(self, work, variant, arguments, config):
-        command = [config.python, TWIN, work, variant, "--wait", "--seconds", str(config.seconds), "--repeats",
+        command = [config.python, os.path.join(HERE, TWINS[work]), work, variant, "--wait", "--seconds", str(config.seconds), "--repeats",
                    str(config.rounds), "--threads", str(config.threads), *arguments]
         self.name = f"twin, {variant}"
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -100,14 +103,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", metavar="COMMAND", help="gyre's train benchmark")
     parser.add_argument("--decode", metavar="COMMAND", help="gyre's decode benchmark")
+    parser.add_argument("--mixture", metavar="COMMAND", help="gyre's benchmark of a mixture's training step")
     parser.add_argument("--work", default="train,decode", help="which to run; without a command only the twins are timed")
     parser.add_argument("--train-variants", default="plain,sdpa,compile")
     parser.add_argument("--decode-variants", default="plain,compile")
+    parser.add_argument("--mixture-variants", default="sdpa,compile")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=5.0, help="of one run")
     parser.add_argument("--threads", type=int, default=2, help="of the twins; gyre's come from its command")
     parser.add_argument("--python", default=sys.executable, help="a Python that has PyTorch")
-    parser.add_argument("--twin-arguments", default="", help="further arguments of huginn_twin.py")
+    parser.add_argument("--twin-arguments", default="", help="further arguments of the twins")
     parser.add_argument("--json", metavar="FILE", help="also write every run there")
     config = parser.parse_args()
     results = [
