@@ -1,8 +1,8 @@
 """Programs shown in the documentation are the programs that are compiled and run.
 
 A fenced block right after a line `<!-- path/to/file -->` must equal that file. README.md must show examples/quickstart.cpp.
-The ```cpp blocks of docs/using.md, one after the other, must be a program that compiles without warnings; messages name the
-page and its lines. The compiler is CXX of the environment, or the first one found.
+The ```cpp blocks of docs/using.md, one after the other, must be a program that compiles without warnings, and so must those of
+README.md; messages name the page and its lines. The compiler is CXX of the environment, or the first one found.
 Usage: readme.py SOURCE_FOLDER
 """
 import os
@@ -59,4 +59,5 @@ def compiles(page):
 
 
 wrong += not compiles(root / "docs/using.md")
+wrong += not compiles(root / "README.md")
 sys.exit(wrong > 0)
