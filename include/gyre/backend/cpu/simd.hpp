@@ -137,14 +137,28 @@ simd<T> fma(simd<T> a, simd<T> b, simd<T> c) {
 
 #endif
 
-/// The sum of the lanes, halves first: lane i with lane i + width / 2, and so on. One order on every instruction set's width.
+/// f of all lanes, halves first: lane i with lane i + width / 2, and so on. One order on every instruction set's width.
+template <int Half, class T, class F>
+GYRE_INLINE T fold_lanes(simd<T> x, F f) {
+  if constexpr (Half == 0) {
+    return x[0];
+  } else {
+#if !defined(GYRE_SCALAR_KERNELS)  // in registers: the way through memory costs several times the additions
+    const simd<T> upper = [&]<int... I>(std::integer_sequence<int, I...>) {
+      return simd<T>{__builtin_shufflevector(x.v, x.v, (I + Half) % simd<T>::width...)};
+    }
+    (std::make_integer_sequence<int, simd<T>::width>());
+#else
+    simd<T> upper = x;
+    for (int i = 0; i < Half; ++i) upper.v[i] = x.v[i + Half];
+#endif
+    return fold_lanes<Half / 2>(f(x, upper), f);
+  }
+}
+/// The sum of the lanes.
 template <class T>
 GYRE_INLINE T sum(simd<T> x) {
-  T lanes[simd<T>::width];
-  x.store(lanes);
-  for (int half = simd<T>::width / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  return lanes[0];
+  return fold_lanes<simd<T>::width / 2>(x, [](simd<T> a, simd<T> b) { return a + b; });
 }
 
 }  // namespace detail

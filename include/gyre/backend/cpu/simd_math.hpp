@@ -204,11 +204,7 @@ simd<T> exp(simd<T> x) {
 /// The largest lane, NaN left out where another lane is not.
 template <class T>
 GYRE_INLINE T largest(simd<T> x) {
-  T lanes[simd<T>::width];
-  x.store(lanes);
-  for (int half = simd<T>::width / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] = lanes[i] > lanes[i + half] ? lanes[i] : lanes[i + half];
-  return lanes[0];
+  return fold_lanes<simd<T>::width / 2>(x, [](simd<T> a, simd<T> b) { return maximum(a, b); });
 }
 
 /// Lane by lane 1 / (1 + exp(-x)).
