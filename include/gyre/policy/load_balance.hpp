@@ -13,8 +13,8 @@ GYRE_BEGIN
 /// After each optimiser step b_e += rate * sign(mean load - load_e), sign(0) = 0. The biases b are added to router logits where
 /// experts are chosen and nowhere else: no gradient reaches them, gates do not contain them, and they do not decay.
 ///
-/// The rule is DeepSeek-V3's, which adds b to sigmoids at a rate of 1e-3; on logits, and the rate 1e-2, are ours: with offsets of
-/// standard deviation 1 between 64 experts it balances within a few hundred steps.
+/// DeepSeek-V3's rule, which there acts on sigmoids at a rate of 1e-3. The rate 1e-2 on logits is ours: with offsets of standard
+/// deviation 1 between 64 experts it balances within a few hundred steps.
 struct load_balance {
   double rate = 1e-2;
   bool frozen = false;  // b stays as it is, and stays in use

@@ -120,6 +120,30 @@ results<T> run_everything(cpu b, const batch_layout& layout, index width, index 
   b.copy(depth_dk.read().slice((slots - 1) * rows, rows), last_dk.view());
   b.copy(depth_dv.read().slice((slots - 1) * rows, rows), last_dv.view());
 
+  // Rows of the pairs of one row lie where their experts have them: moved back, they are rows of their row again.
+  const index active = 3, pairs = rows * active;
+  std::vector<std::int32_t> chosen(static_cast<std::size_t>(pairs)), place(chosen), source(chosen),
+      offsets(static_cast<std::size_t>(q_width + 1));
+  auto& kept = result("route logits", grid<T>(rows, active, 0));
+  auto& gates = result("route gates", grid<T>(rows, active, 0));
+  b.route(x.read(), gain.data(), 0.3, active, chosen.data(), kept.data(), gates.data());
+  std::copy(chosen.begin(), chosen.end(), result("route chosen", grid<T>(rows, active, 0)).data());
+  b.route_backward(static_cast<const T*>(kept.data()), static_cast<const T*>(gates.data()), chosen.data(),
+                   static_cast<const T*>(kept.data()), 0.3, active, result("route_backward", grid<T>(rows, q_width)).view());
+  b.group_pairs(chosen.data(), pairs, q_width, offsets.data(), place.data(), source.data());
+  grid<T> of_pairs(pairs, q_width), d_of_pairs(pairs, q_width);
+  b.spread(x.read(), source.data(), active, of_pairs.view());
+  b.collect(of_pairs.read(), place.data(), gates.data(), active, result("spread, collect", f).view());
+  b.collect_backward(f.read(), of_pairs.read(), place.data(), static_cast<const T*>(gates.data()), active, d_of_pairs.view(),
+                     result("collect_backward gates", kept).data());
+  b.collect(d_of_pairs.read(), place.data(), nullptr, active, result("collect_backward, collect", f).view());
+  grid<T> router_losses(1, static_cast<index>(layout.sequences().size()), 0);
+  b.router_loss(x.read(), 0.3, chosen.data(), active, layout, {0.1, 0.2}, router_losses.data());
+  result("router_loss, sum", grid<T>(1, 1))[0][0] =
+      b.sum(static_cast<const T*>(router_losses.data()), router_losses.read().cols);
+  b.router_loss_backward(x.read(), 0.3, chosen.data(), active, layout, {0.1, 0.2}, T(2),
+                         result("router_loss_backward", f).view());
+
   std::vector<std::vector<T>> memory;
   std::vector<cache_lane<T>> lanes;
   for (const gyre::sequence_span& s : layout.sequences()) memory.emplace_back(static_cast<std::size_t>(2 * kv_width * s.count));

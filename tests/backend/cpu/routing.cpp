@@ -22,9 +22,10 @@ using integers = std::vector<std::int32_t>;
 struct sizes {
   index rows, experts, active;
 };
-// Few and many active (the bound is 16), all, one, one of one, vectors that are cut off, no rows.
-constexpr sizes cases[] = {{0, 8, 2},     {1, 1, 1},     {5, 7, 1},     {33, 64, 4},  {9, 64, 64},  {3, 257, 20},
-                           {40, 256, 16}, {40, 256, 17}, {2, 4096, 64}, {2, 4096, 4}, {7, 100, 99}, {300, 16, 2}};
+// Few and many active, all, one, one of one, rows that end within a vector, rows long enough for a first search, no rows.
+constexpr sizes cases[] = {{0, 8, 2},    {1, 1, 1},     {5, 7, 1},     {33, 64, 4},   {9, 64, 64},
+                           {3, 257, 20}, {40, 256, 16}, {40, 256, 17}, {2, 4096, 64}, {2, 4096, 4},
+                           {3, 1000, 1}, {3, 1000, 8},  {3, 1000, 9},  {7, 100, 99},  {300, 16, 2}};
 
 template <class T>
 struct routed {
@@ -123,7 +124,7 @@ TEMPLATE_TEST_CASE("route chooses what the reference chooses, with its gates", "
 
 TEMPLATE_TEST_CASE("ties go to the lower expert, whatever way they are found", "[routing]", float, double) {
   using T = TestType;
-  for (const index experts : {1, 2, 15, 64, 259})
+  for (const index experts : {1, 2, 15, 64, 259, 700})
     for (index active = 1; active <= experts; active += active < 20 ? 1 : 37) {
       CAPTURE(experts, active);
       grid<T> scores(4, experts);

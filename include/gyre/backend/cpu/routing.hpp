@@ -17,6 +17,18 @@ GYRE_BEGIN
 
 namespace detail {
 
+/// x without what lies behind a row.
+template <class T>
+GYRE_INLINE simd<T> only(whole_vector<T>, simd<T> x) {
+  return x;
+}
+template <class T>
+GYRE_INLINE simd<T> only(first_lanes<T> lanes, simd<T> x) {
+  T values[simd<T>::width];
+  x.store(values);
+  return load_first(values, lanes.count);
+}
+
 /// sigmoid(x) / exp(shift), for shift = min(largest x, 0): at least 1/2 at the largest x, so that sums of it are never 0.
 template <class T>
 GYRE_INLINE simd<T> shifted_sigmoid(simd<T> x, simd<T> shift) {
@@ -41,23 +53,37 @@ T largest_of(const T* x, T scale, index count) {
   return largest(tops);
 }
 
+/// Gates of rows from their kept logits. Functions of all pairs are computed together, sums in an order that depends on
+/// `active` alone.
 template <class T>
-void write_gates(const T* logits, index experts, index active, T* gates) {
-  if (experts == 1) {
-    gates[0] = T(1);
-  } else if (active == 1) {
-    gates[0] = logistic(simd<T>::broadcast(logits[0]))[0];
-  } else {
-    const simd<T> shift = simd<T>::broadcast((std::min)(largest_of(logits, T(1), active), T(0)));
-    constexpr T lowest = -std::numeric_limits<T>::infinity();
-    const T total = sum(accumulate_vectors<T>(active, [&](index j, auto lanes, simd<T> s) GYRE_INLINE_LAMBDA {
-      const simd<T> weight = shifted_sigmoid(lanes.load_or(logits + j, lowest), shift);
-      lanes.store(weight, gates + j);
-      return s + weight;
-    }));
-    const simd<T> divisor = simd<T>::broadcast(total);
-    each_vector<T>(active,
-                   [&](index j, auto lanes) GYRE_INLINE_LAMBDA { lanes.store(lanes.load(gates + j) / divisor, gates + j); });
+void write_gates(const T* logits, index rows, index experts, index active, T* gates) {
+  if (experts == 1) return (void)std::fill_n(gates, rows, T(1));
+  if (active == 1)
+    return each_vector<T>(
+        rows, [&](index j, auto lanes) GYRE_INLINE_LAMBDA { lanes.store(logistic(lanes.load(logits + j)), gates + j); });
+  const bool short_rows = active <= simd<T>::width;
+  for (index i = 0; i < rows; ++i) {  // gates hold the rows' shifts for now
+    const T* const x = logits + i * active;
+    T top = x[0];
+    if (short_rows)
+      for (index j = 1; j < active; ++j) top = x[j] > top ? x[j] : top;
+    else
+      top = largest_of(x, T(1), active);
+    std::fill_n(gates + i * active, active, (std::min)(top, T(0)));
+  }
+  each_vector<T>(rows * active, [&](index j, auto lanes) GYRE_INLINE_LAMBDA {
+    lanes.store(shifted_sigmoid(lanes.load(logits + j), lanes.load(gates + j)), gates + j);
+  });
+  for (index i = 0; i < rows; ++i) {
+    T* const of_row = gates + i * active;
+    T total = 0;
+    if (short_rows)
+      for (index j = 0; j < active; ++j) total += of_row[j];
+    else
+      total = sum(accumulate_vectors<T>(
+          active, [&](index j, auto lanes, simd<T> s) GYRE_INLINE_LAMBDA { return s + lanes.load(of_row + j); }));
+    const T factor = T(1) / total;
+    for (index j = 0; j < active; ++j) of_row[j] *= factor;
   }
 }
 
@@ -67,25 +93,21 @@ void route(thread_pool& pool, matrix_view<const T> scores, const T* bias, double
   const index experts = scores.cols;
   check_active("route", active, experts);
   const T factor = static_cast<T>(scale);
-  const index numbers = active > few_active && active < experts ? selection_scratch(experts) : 0;
-  const auto one = [&](index i, int worker) {
-    std::int32_t* const to = chosen + i * active;
-    const selection_scores<T> row{scores[i], bias, factor};
-    if (active == experts)
-      std::iota(to, to + active, 0);
-    else if (active <= few_active)
-      select_few(row, experts, active, to);
-    else
-      select_many(row, experts, active, pool.scratch<ordered<T>>(worker, numbers), to);
-    T* const kept = logits + i * active;
-    for (index j = 0; j < active; ++j) kept[j] = factor * scores[i][to[j]];
-    write_gates(kept, experts, active, gates + i * active);
-  };
-  const index step = (std::max)(index{1}, inline_work / (experts + 8 * active));  // rows of a task
-  pool.run((scores.rows + step - 1) / step, sizeof(ordered<T>) * static_cast<std::size_t>(numbers),
-           [&](index task, int worker) {
-             for (index i = task * step; i < (std::min)(scores.rows, (task + 1) * step); ++i) one(i, worker);
-           });
+  const index numbers = selection<T>::scratch(experts), step = (std::max)(index{1}, inline_work / (experts + 8 * active));
+  pool.run((scores.rows + step - 1) / step, sizeof(T) * static_cast<std::size_t>(numbers), [&](index task, int worker) {
+    const index first = task * step, count = (std::min)(step, scores.rows - first);
+    selection<T> best(pool.scratch<T>(worker, numbers), experts);
+    for (index i = first; i < first + count; ++i) {
+      std::int32_t* const to = chosen + i * active;
+      T* const kept = logits + i * active;
+      if (active == experts)
+        std::iota(to, to + active, 0);
+      else
+        best.choose({scores[i], bias, factor}, active, to);
+      for (index j = 0; j < active; ++j) kept[j] = factor * scores[i][to[j]];
+    }
+    write_gates(logits + first * active, count, experts, active, gates + first * active);
+  });
 }
 
 template <class T>
@@ -115,18 +137,6 @@ void route_backward(thread_pool& pool, const T* logits, const T* gates, const st
       });
     }
   });
-}
-
-/// x without what lies behind a row.
-template <class T>
-GYRE_INLINE simd<T> only(whole_vector<T>, simd<T> x) {
-  return x;
-}
-template <class T>
-GYRE_INLINE simd<T> only(first_lanes<T> lanes, simd<T> x) {
-  T values[simd<T>::width];
-  x.store(values);
-  return load_first(values, lanes.count);
 }
 
 /// One row of scores as its losses see it.
