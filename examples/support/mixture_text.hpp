@@ -1,0 +1,113 @@
+// A matched family as text: the table of what its models cost, and their configurations in C++.
+#pragma once
+
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mixture_family.hpp"
+
+namespace examples {
+
+/// A number in a format of printf.
+inline std::string number_text(double value, const char* format) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+/// 1051234567 as "1.051 G".
+inline std::string with_unit(double value) {
+  for (const auto& [unit, letter] : {std::pair{1e12, 'T'}, {1e9, 'G'}, {1e6, 'M'}, {1e3, 'k'}})
+    if (value >= unit) {
+      std::string text = number_text(value / unit, "%#.4g");
+      if (text.back() == '.') text.pop_back();
+      return text + ' ' + letter;
+    }
+  return number_text(value, "%.0f");
+}
+/// 0.00021 as "+0.021%".
+inline std::string percent_text(double ratio) { return number_text(100 * ratio, "%+.3f%%"); }
+
+/// Lines of columns, each as wide as its longest entry; the first column to the left.
+inline std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::string& before) {
+  std::vector<std::size_t> widths;
+  for (const auto& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (i == widths.size()) widths.push_back(0);
+      widths[i] = (std::max)(widths[i], line[i].size());
+    }
+  std::string text;
+  for (const auto& line : lines) {
+    text += before;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string space(widths[i] - line[i].size(), ' ');
+      text += i == 0 ? line[i] + space : "  " + space + line[i];
+    }
+    while (text.back() == ' ') text.pop_back();
+    text += '\n';
+  }
+  return text;
+}
+
+/// The table; each line begins with `before`.
+inline std::string family_table(const std::vector<family_member>& family, const std::string& before) {
+  std::vector<std::vector<std::string>> lines{{"model", "experts", "active", "width", "shared", "projections", "parameters", "",
+                                               "FLOP/token", "", "training", "cache", ""}};
+  for (const family_member& m : family) {
+    const gyre::mixture_sizes& s = m.sizes;
+    const bool layered = &m == &family.front();
+    const auto off = [&](double ratio) { return layered ? std::string() : percent_text(ratio); };
+    const auto count = [](gyre::index n) { return std::to_string(n); };
+    lines.push_back({m.name, count(s.experts) + (s.layers > 1 ? " x " + count(s.layers) : ""), count(s.active),
+                     count(s.expert_width), count(s.shared_width),
+                     s.projection_experts == 1 ? "1" : count(s.active_projections) + " of " + count(s.projection_experts),
+                     with_unit(m.quantities.parameters), off(m.off.parameters), with_unit(m.quantities.flops), off(m.off.flops),
+                     with_unit(static_cast<double>(m.cost.forward() + m.cost.backward())), with_unit(m.quantities.memory),
+                     off(m.off.memory)});
+  }
+  return aligned(lines, before);
+}
+
+/// A member of the family as types named after `name`: an identifier.
+inline std::string configuration(const gyre::mixture_sizes& s, const std::string& name) {
+  std::ostringstream out;
+  const auto dims = [&](const std::string& as, gyre::index heads, gyre::index kv_heads) {
+    out << "inline constexpr gyre::dims " << as << "{.vocab = " << s.vocab << ", .width = " << s.width << ", .heads = " << heads
+        << ", .kv_heads = " << kv_heads << ", .head_width = " << s.head_width << ",\n    .mlp = " << s.expert_width
+        << ", .context = " << s.context << ", .mean_steps = " << (s.layers == 1 ? s.depth : 1) << ", .rope_base = 10000};\n";
+  };
+  std::string projections;
+  if (s.projection_experts > 1) {
+    projections = ", " + name + "_projections";
+    out << "inline constexpr gyre::sparse_projections " << name << "_projections{.count = " << s.projection_experts
+        << ", .active = " << s.active_projections << ", .router_width = " << s.router_width << "};\n";
+  }
+  out << "inline constexpr gyre::experts " << name << "_experts{.count = " << s.experts << ", .active = " << s.active
+      << ", .width = " << s.expert_width << ", .shared_width = " << s.shared_width << ", .router_width = " << s.router_width
+      << "};\n";
+  dims(name + "_sizes", s.heads, s.kv_heads);
+  if (s.depth_heads > 0) dims(name + "_depth_sizes", s.depth_heads, s.depth_kv_heads);
+
+  const char* form = s.form == gyre::mixture_form::sequential   ? "sequential"
+                     : s.form == gyre::mixture_form::parallel_3 ? "parallel_3"
+                                                                : "parallel_2";
+  out << "struct " << name << "_layer : gyre::mixture<gyre::" << form << ",\n";
+  if (s.norms == gyre::mixture_norms::pre_norm) out << "    gyre::norms<gyre::pre_norm>,\n";
+  if (s.state_norm) out << "    gyre::state_norm,\n";
+  if (s.depth_heads > 0) out << "    gyre::depth_attention<" << name << "_depth_sizes" << projections << ">,\n";
+  if (s.heads > 0)
+    out << "    gyre::sequence_attention<" << name
+        << "_sizes, gyre::attention_options{.query_key_bias = false, .query_key_norm = "
+        << (s.query_key_norm ? "true" : "false") << "}" << projections << ">,\n";
+  out << "    gyre::expert_attention<" << name << "_sizes, " << name << "_experts>> {};\n";
+  const std::string layer = name + "_layer";
+  out << "struct " << name << " : gyre::model<" << name << "_sizes, gyre::recurrent<"
+      << (s.layers == 1 ? layer : "gyre::stack<" + std::to_string(s.layers) + ", " + layer + ">")
+      << ",\n    gyre::inject::none, gyre::initial_state::embedding, gyre::loop_norm::none>> {};  // "
+      << (s.layers == 1 ? s.depth : 1) << (s.layers == 1 && s.depth > 1 ? " steps\n" : " step\n");
+  return out.str();
+}
+
+}  // namespace examples
