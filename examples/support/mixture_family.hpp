@@ -1,5 +1,5 @@
-// A family of attention mixtures that cost the same: a layered mixture of experts, and one recurrent layer (DR) without and with
-// depth attention (DR+DA) matched to it.
+// A family of attention mixtures that cost the same: a layered mixture of experts, and one recurrent layer (DR), without and
+// with depth attention (DR+DA), matched to it.
 #pragma once
 
 #include <algorithm>

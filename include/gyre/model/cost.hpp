@@ -20,24 +20,24 @@ enum class mixture_norms {
   pre_norm          // before each branch
 };
 
-/// The sizes of an attention mixture as numbers, for a search over candidates that are not compiled (attention_mixtures, section
-/// 6). One layer applied `depth` times, or `depth` separate layers.
+/// The sizes of an attention mixture as numbers, for a search over candidates that are not compiled (attention_mixtures,
+/// section 6). One layer applied `depth` times, or `depth` separate layers.
 struct mixture_sizes {
-  index vocab = 0;           // V
-  index width = 0;           // d, the hidden size
-  index context = 0;         // T, tokens of a sequence
-  index depth = 1;           // D, layers that a token passes
-  index layers = 1;          // n, layers with weights of their own: 1 (recurrent) or D (layered)
-  index head_width = 0;      // d_h, in both attentions
-  index heads = 0;           // query heads of sequence attention; 0: there is none
-  index kv_heads = 0;        // its key/value heads
-  index depth_heads = 0;     // query heads of depth attention; 0: there is none
-  index depth_kv_heads = 0;  // its key/value heads
-  index experts = 0;         // E of a layer; 0: no router either, and the shared expert is a plain gated MLP without a scale
-  index active = 0;          // k, experts of a token
-  index expert_width = 0;    // m, inner width of an expert
-  index shared_width = 0;    // m_s, inner width of the expert that always runs; 0: there is none
-  index router_width = 0;    // d_r, of all routers
+  index vocab = 0;               // V
+  index width = 0;               // d, the hidden size
+  index context = 0;             // T, tokens of a sequence
+  index depth = 1;               // D, layers that a token passes
+  index layers = 1;              // n, layers with weights of their own: 1 (recurrent) or D (layered)
+  index head_width = 0;          // d_h, in both attentions
+  index heads = 0;               // query heads of sequence attention; 0: there is none
+  index kv_heads = 0;            // its key/value heads
+  index depth_heads = 0;         // query heads of depth attention; 0: there is none
+  index depth_kv_heads = 0;      // its key/value heads
+  index experts = 0;             // E of a layer, with a router from 1 on; 0: the shared expert is a plain gated MLP, unscaled
+  index active = 0;              // k, experts of a token
+  index expert_width = 0;        // m, inner width of an expert
+  index shared_width = 0;        // m_s, inner width of the expert that always runs; 0: there is none
+  index router_width = 0;        // d_r, of all routers
   index projection_experts = 1;  // E_p, matrices behind each projection of the attentions; 1: plain, no router
   index active_projections = 1;  // k_p
   mixture_form form = mixture_form::sequential;
@@ -131,8 +131,8 @@ constexpr cost_share product_cost(exact_count n, exact_count parameters, exact_c
   const exact_count forward = exact_count{2} * depth * used;
   return {(n * parameters).value, forward.value, (exact_count{2} * forward).value};
 }
-/// Scores and values of `features` = heads x head width query features over `twice_context` / 2 keys: two products. Backward has
-/// five: scores again, then the gradients of values, probabilities, queries and keys.
+/// Scores and values of `features` = heads x head width query features over `twice_context` / 2 keys: two products. Backward
+/// has five: scores again, then the gradients of values, probabilities, queries and keys.
 constexpr cost_share score_cost(exact_count depth, exact_count features, exact_count twice_context) {
   const exact_count product = depth * features * twice_context;  // 2 x multiply-adds of one
   return {0, (exact_count{2} * product).value, (exact_count{5} * product).value};
@@ -162,9 +162,9 @@ constexpr cost_share mixture_cost::total() const {
   return {parameters.value, forward.value, backward.value};
 }
 
-/// attention_mixtures, section 6, exactly, in integers; FLOPs a token are the mean over a full sequence of T tokens that attends
-/// to itself alone, with backpropagation through all D. The final norm counts; routing biases are state, not parameters. Throws
-/// gyre::error for sizes of no model (see problem()) and for counts beyond 2^63 - 1.
+/// attention_mixtures, section 6, exactly, in integers. FLOPs a token are the mean over a full sequence of T tokens that
+/// attends to itself alone, with backpropagation through all D. The final norm counts; routing biases, being state, do not.
+/// Throws gyre::error for sizes of no model (see problem()) and for counts beyond 2^63 - 1.
 constexpr mixture_cost cost_of(const mixture_sizes& s) {
   using count = detail::exact_count;
   if (const char* wrong = problem(s)) fail("cost_of: ", wrong);

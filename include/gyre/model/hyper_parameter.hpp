@@ -14,8 +14,8 @@
 
 GYRE_BEGIN
 
-/// first, first + step, ... up to `last` at most: values for a hyper_parameter. Throws gyre::error for a step below 1, for nothing
-/// between, and for more than 2^24 values.
+/// first, first + step, ... up to `last` at most: values for a hyper_parameter. Throws gyre::error for a step below 1, for
+/// nothing between, and for more than 2^24 values.
 inline std::vector<index> integer_range(index first, index last, index step = 1) {
   require(step >= 1, "integer_range: step is ", step, "; it must be at least 1");
   require(first <= last, "integer_range: there is nothing from ", first, " to ", last);
@@ -45,8 +45,8 @@ concept integer_access = std::invocable<const Access&, Sizes&> && std::is_lvalue
 template <class Sizes>
 class hyper_parameter {
  public:
-  /// `at` is a pointer to a member, or a callable that returns a reference to an integer of the Sizes& that it is given. `values`
-  /// ascend. Throws gyre::error if they do not, if there are none, or if the integer cannot hold one.
+  /// `at` is a pointer to a member, or a callable that returns a reference to an integer of the Sizes& that it is given.
+  /// `values` ascend. Throws gyre::error if they do not, if there are none, or if the integer cannot hold one.
   template <detail::integer_access<Sizes> Access>
   hyper_parameter(std::string name, Access at, std::vector<index> values) : name_(std::move(name)), values_(std::move(values)) {
     using integer = std::remove_reference_t<detail::accessed<Access, Sizes>>;
@@ -56,8 +56,8 @@ class hyper_parameter {
               " follows ", i == 0 ? values_[i] : values_[i - 1]);
       require(std::in_range<integer>(values_[i]), "hyper_parameter ", name_, ": its integer cannot hold ", values_[i]);
     }
-    get_ = [at](Sizes sizes) { return static_cast<index>(std::invoke(at, sizes)); };
-    set_ = [at](Sizes& sizes, index value) { std::invoke(at, sizes) = static_cast<integer>(value); };
+    get_ = [at](Sizes all) { return static_cast<index>(std::invoke(at, all)); };
+    set_ = [at](Sizes& all, index to) { std::invoke(at, all) = static_cast<integer>(to); };
   }
 
   const std::string& name() const { return name_; }

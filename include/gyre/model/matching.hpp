@@ -46,8 +46,8 @@ struct inference_quantities {
   }
 };
 
-/// The default objective: how far sizes are from `target` in what `measure` sees. Another memory, or FLOPs of training, is another
-/// measure: a callable from sizes to matched_quantities.
+/// The default objective: how far sizes are from `target` in what `measure` sees. Another memory, or FLOPs of training, is
+/// another measure: a callable from sizes to matched_quantities.
 template <class Measure = inference_quantities>
 class distance_to {
  public:
@@ -234,8 +234,9 @@ class matcher {
 
 }  // namespace detail
 
-/// Bivariate coordinate descent (attention_mixtures, section 6): two hyper-parameters at a time, their whole grid is searched and
-/// the best kept; through all pairs until nothing improves. One at a time stalls, for each moves parameters and FLOPs together.
+/// Bivariate coordinate descent (attention_mixtures, section 6): two hyper-parameters at a time, their whole grid is searched
+/// and the best kept; through all pairs until nothing improves. One at a time stalls, for each moves parameters and FLOPs
+/// together.
 ///
 /// `objective(sizes)` is a double to make small, `allowed(sizes)` tells which candidates count. The search begins at the listed
 /// values nearest to those of `from`; what is no hyper-parameter stays. The result depends on the arguments alone; of equal
