@@ -70,43 +70,62 @@ inline std::string family_table(const std::vector<family_member>& family, const 
   return aligned(lines, before);
 }
 
-/// A member of the family as types named after `name`: an identifier.
+/// A member of the family as types named after `name`: an identifier. The program that the text is put in includes gyre/gyre.hpp.
 inline std::string configuration(const gyre::mixture_sizes& s, const std::string& name) {
   std::ostringstream out;
-  const auto dims = [&](const std::string& as, gyre::index heads, gyre::index kv_heads) {
-    out << "inline constexpr gyre::dims " << as << "{.vocab = " << s.vocab << ", .width = " << s.width << ", .heads = " << heads
-        << ", .kv_heads = " << kv_heads << ", .head_width = " << s.head_width << ",\n    .mlp = " << s.expert_width
-        << ", .context = " << s.context << ", .mean_steps = " << (s.layers == 1 ? s.depth : 1) << ", .rope_base = 10000};\n";
+  const auto constant = [&](const char* type, const std::string& what) -> std::ostream& {
+    return out << "inline constexpr gyre::" << type << ' ' << name << '_' << what;
   };
-  std::string projections;
-  if (s.projection_experts > 1) {
-    projections = ", " + name + "_projections";
-    out << "inline constexpr gyre::sparse_projections " << name << "_projections{.count = " << s.projection_experts
-        << ", .active = " << s.active_projections << ", .router_width = " << s.router_width << "};\n";
-  }
-  out << "inline constexpr gyre::experts " << name << "_experts{.count = " << s.experts << ", .active = " << s.active
-      << ", .width = " << s.expert_width << ", .shared_width = " << s.shared_width << ", .router_width = " << s.router_width
-      << "};\n";
-  dims(name + "_sizes", s.heads, s.kv_heads);
-  if (s.depth_heads > 0) dims(name + "_depth_sizes", s.depth_heads, s.depth_kv_heads);
+  const auto dims = [&](const std::string& what, gyre::index heads, gyre::index kv_heads) {
+    constant("dims", what) << "{.vocab = " << s.vocab << ", .width = " << s.width << ", .heads = " << heads
+                           << ", .kv_heads = " << kv_heads << ", .head_width = " << s.head_width
+                           << ",\n    .mlp = " << (s.experts > 0 ? s.expert_width : s.shared_width)
+                           << ", .context = " << s.context << ", .mean_steps = " << (s.layers == 1 ? s.depth : 1)
+                           << ", .rope_base = 10000};\n";
+  };
+  const bool mixed = s.projection_experts > 1;
+  const auto rules = [&](const char* type, const std::string& what, const std::string& others) {
+    constant(type, what) << '{';
+    if (mixed)
+      out << ".projections = {.count = " << s.projection_experts << ", .active = " << s.active_projections
+          << ", .router_width = " << s.router_width << "},\n    ";
+    out << others << ".query_key_norm = " << (s.query_key_norm ? "true" : "false") << "};\n";
+  };
+  dims("sizes", s.heads, s.kv_heads);
+  if (s.depth_heads > 0) dims("depth_sizes", s.depth_heads, s.depth_kv_heads);
+  if (s.depth_heads > 0) rules("depth_attention_options", "depth", s.exclusive_depth ? ".exclusive = true, " : "");
+  if (s.heads > 0) rules("attention_options", "sequence", ".query_key_bias = false, ");
+  if (s.experts > 0)
+    constant("experts", "experts") << "{.count = " << s.experts << ", .active = " << s.active << ", .width = " << s.expert_width
+                                   << ",\n    .shared_width = " << s.shared_width << ", .router_width = " << s.router_width
+                                   << "};\n";
 
-  const char* form = s.form == gyre::mixture_form::sequential   ? "sequential"
-                     : s.form == gyre::mixture_form::parallel_3 ? "parallel_3"
-                                                                : "parallel_2";
-  out << "struct " << name << "_layer : gyre::mixture<gyre::" << form << ",\n";
-  if (s.norms == gyre::mixture_norms::pre_norm) out << "    gyre::norms<gyre::pre_norm>,\n";
-  if (s.state_norm) out << "    gyre::state_norm,\n";
-  if (s.depth_heads > 0) out << "    gyre::depth_attention<" << name << "_depth_sizes" << projections << ">,\n";
-  if (s.heads > 0)
-    out << "    gyre::sequence_attention<" << name
-        << "_sizes, gyre::attention_options{.query_key_bias = false, .query_key_norm = "
-        << (s.query_key_norm ? "true" : "false") << "}" << projections << ">,\n";
-  out << "    gyre::expert_attention<" << name << "_sizes, " << name << "_experts>> {};\n";
-  const std::string layer = name + "_layer";
-  out << "struct " << name << " : gyre::model<" << name << "_sizes, gyre::recurrent<"
-      << (s.layers == 1 ? layer : "gyre::stack<" + std::to_string(s.layers) + ", " + layer + ">")
-      << ",\n    gyre::inject::none, gyre::initial_state::embedding, gyre::loop_norm::none>> {};  // "
+  std::string form = s.form == gyre::mixture_form::sequential   ? "gyre::sequential"
+                     : s.form == gyre::mixture_form::parallel_3 ? "gyre::parallel_3"
+                                                                : "gyre::parallel_2";
+  const bool pre_norm = s.norms == gyre::mixture_norms::pre_norm;
+  if (pre_norm || s.state_norm)
+    form = "gyre::with_norms<" + form + ", gyre::" + (pre_norm ? "pre_norm" : "branch_sandwich") +
+           (s.state_norm ? ", gyre::state_norm::yes>" : ">");
+  out << "struct " << name << "_layer : gyre::mixture<" << form;
+  const std::string sizes = '<' + name + "_sizes";
+  if (s.depth_heads > 0) out << ",\n    gyre::depth_attention<" << name << "_depth_sizes, " << name << "_depth>";
+  if (s.heads > 0) out << ",\n    gyre::sequence_attention" << sizes << ", " << name << "_sequence>";
+  if (s.experts > 0 && s.shared_width > 0)
+    out << ",\n    gyre::expert_attention" << sizes << ", " << name << "_experts>";
+  else if (s.experts > 0)
+    out << ",\n    gyre::expert_attention" << sizes << ", " << name << "_experts, gyre::gated_mlp" << sizes
+        << ">, gyre::no_shared_expert>";
+  else
+    out << ",\n    gyre::gated_mlp" << sizes << '>';
+  out << "> {};\n";
+  const int branches = (s.depth_heads > 0) + (s.heads > 0) + 1;
+  out << "struct " << name << " : gyre::mixture_model" << sizes << ", "
+      << (s.layers == 1 ? name + "_layer" : "gyre::stack<" + std::to_string(s.layers) + ", " + name + "_layer>")
+      << (pre_norm ? ", gyre::mixture_initialisation<" + std::to_string(branches) + ">" : std::string()) << "> {};  // "
       << (s.layers == 1 ? s.depth : 1) << (s.layers == 1 && s.depth > 1 ? " steps\n" : " step\n");
+  out << "static_assert(gyre::cost<" << name << ">(" << s.depth << ").parameters() == " << gyre::cost_of(s).parameters()
+      << ");\n";
   return out.str();
 }
 

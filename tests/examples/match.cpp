@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,17 +108,20 @@ TEST_CASE("a configuration names all sizes", "[examples]") {
   s.experts = 520, s.active = 3, s.expert_width = 608, s.shared_width = 448, s.projection_experts = 8;
   const std::string text = configuration(s, "deep");
   for (const char* part :
-       {"deep_experts{.count = 520, .active = 3, .width = 608, .shared_width = 448, .router_width = 64}",
-        "deep_projections{.count = 8, .active = 2, .router_width = 64}", ".heads = 16, .kv_heads = 4, .head_width = 64",
-        ".heads = 4, .kv_heads = 2, .head_width = 64", ".vocab = 50304, .width = 1024", ".context = 2048, .mean_steps = 16",
-        "gyre::mixture<gyre::sequential,", "gyre::depth_attention<deep_depth_sizes, deep_projections>", "// 16 steps"})
+       {"deep_experts{.count = 520, .active = 3, .width = 608,\n    .shared_width = 448, .router_width = 64}",
+        "deep_depth{.projections = {.count = 8, .active = 2, .router_width = 64},",
+        "deep_sequence{.projections = {.count = 8, .active = 2, .router_width = 64},",
+        ".heads = 16, .kv_heads = 4, .head_width = 64", ".heads = 4, .kv_heads = 2, .head_width = 64",
+        ".vocab = 50304, .width = 1024", ".context = 2048, .mean_steps = 16", "gyre::mixture<gyre::sequential,",
+        "gyre::depth_attention<deep_depth_sizes, deep_depth>", "// 16 steps"})
     CHECK_THAT(text, Catch::Contains(part));
   CHECK(text.find("pre_norm") == std::string::npos);
   CHECK(text.find("state_norm") == std::string::npos);
 
   s.form = gyre::mixture_form::parallel_2, s.norms = gyre::mixture_norms::pre_norm, s.state_norm = true;
   const std::string other = configuration(s, "deep");
-  for (const char* part : {"gyre::mixture<gyre::parallel_2,", "pre_norm", "state_norm"})
+  for (const char* part : {"gyre::mixture<gyre::with_norms<gyre::parallel_2, gyre::pre_norm, gyre::state_norm::yes>,",
+                           "gyre::mixture_initialisation<3>"})
     CHECK_THAT(other, Catch::Contains(part));
 
   const std::string layered = configuration(family.layered, "flat");
@@ -125,6 +129,26 @@ TEST_CASE("a configuration names all sizes", "[examples]") {
   CHECK(layered.find("depth_attention") == std::string::npos);
   CHECK(layered.find("projections") == std::string::npos);
 }
+
+#ifdef GYRE_COMPILER
+TEST_CASE("configurations compile, and their types cost what the table says", "[examples]") {
+  const mixture_family family = small_family();
+  std::string text = "#include <gyre/gyre.hpp>\n" + configuration(family.layered, "layered");
+  gyre::mixture_sizes s = family.start(true);
+  text += configuration(s, "recurrent");
+  s.form = gyre::mixture_form::parallel_2, s.norms = gyre::mixture_norms::pre_norm, s.state_norm = true;
+  s.exclusive_depth = true, s.shared_width = 0;
+  text += configuration(s, "others");
+  s.experts = 0, s.shared_width = 96, s.query_key_norm = false, s.form = gyre::mixture_form::parallel_3;
+  text += configuration(s, "dense");
+  const scratch_folder folder;
+  std::ofstream(folder / "models.cpp") << text;
+  const outcome done =
+      run(GYRE_COMPILER, {"-std=c++20", "-fsyntax-only", "-I" GYRE_INCLUDES, (folder / "models.cpp").string()});
+  INFO(text << done.err);
+  CHECK(done.status == 0);
+}
+#endif
 
 TEST_CASE("match prints a family as C++ whose table is a comment", "[examples]") {
   if (!built()) return;
