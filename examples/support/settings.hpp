@@ -165,7 +165,7 @@ inline settings read_settings(arguments& given, settings s, const std::vector<st
 }
 
 /// Settings to start from: the main recipe, the hops task, and the two failed runs of docs/failed_runs.md, which says why these
-/// numbers. The failing ones keep a constant rate: one that falls lets the model recover.
+/// numbers. It is the high rate that fails, so these keep it to the end.
 inline settings recipe(const std::string& name) {
   settings s;
   if (name == "hops") {
