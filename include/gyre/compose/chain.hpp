@@ -16,6 +16,7 @@ struct chain {
   static constexpr int inputs = First::inputs, outputs = rest::outputs, middle = First::outputs;
   static constexpr index parameter_count = First::parameter_count + rest::parameter_count;
   static constexpr index cache_width = gyre::cache_width<First> + gyre::cache_width<rest>;
+  static constexpr bool backward_assigns = true;
 
   template <class P>
   struct tape {
@@ -53,14 +54,13 @@ struct chain {
   template <class B, class P>
   static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
                        rows<const activation_t<P>, outputs> dy, rows<activation_t<P>, inputs> dx, const carry<P>& k,
-                       carry<P>& dk) {
+                       carry<P>& dk, bool accumulate = true) {
     using T = activation_t<P>;
     frame f(c.scratch);
     auto between = c.scratch.template take_rows<T, middle>(dy.count);
-    c.device.fill(between.view(), T(0));
     backward_through<rest>(c, w + First::parameter_count, dw + First::parameter_count, t.others, dy, between, k.others,
-                           dk.others);
-    backward_through<First>(c, w, dw, t.first, rows<const T, middle>(between), dx, k.first, dk.first);
+                           dk.others, false);
+    backward_through<First>(c, w, dw, t.first, rows<const T, middle>(between), dx, k.first, dk.first, accumulate);
   }
 };
 

@@ -65,7 +65,7 @@ struct checkpoint : detail::numbering_of<L> {
     auto* const observer = c.observer;
     c.step = t.step;
     c.observer = nullptr;  // has heard of this already
-    carry<P> again = k;   // the same slots: running a step again writes what is there already
+    carry<P> again = k;    // the same slots: running a step again writes what is there already
     forward_through<L>(c, w, t.x, y, inner, again.inner);
     backward_through<L>(c, w, dw, inner, dy, dx, k.inner, dk.inner);
     c.step = step;

@@ -145,9 +145,8 @@ struct recurrent {
     c.device.copy(dy.view(), ds.view());
     for (int i = t.draw.gradient_steps - 1; i >= 0; --i) {
       c.step = t.draw.free_steps + i;
-      c.device.fill(dz.view(), T(0));
       backward_through<body>(c, w + injection::parameter_count, dw + injection::parameter_count, t.steps[i].layers,
-                             rows<const T, width>(ds), dz, t.carry, carry_gradient);
+                             rows<const T, width>(ds), dz, t.carry, carry_gradient, false);
       injection::backward(c, w, dw, t.steps[i].injected, rows<const T, width>(dz), ds);
       if constexpr (Injection::uses_input) c.device.add(matrix_view<const T>(dz.view()), dz_sum.view());
     }

@@ -55,6 +55,7 @@ struct residual {
   static constexpr index branch = Placement::norms * norm::parameter_count;
   static constexpr index parameter_count = branch + Branch::parameter_count;
   static constexpr index cache_width = gyre::cache_width<Branch>;
+  static constexpr bool backward_assigns = true;
 
   template <class P>
   struct tape {
@@ -103,8 +104,8 @@ struct residual {
 
   template <class B, class P>
   static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
-                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, const carry<P>& k,
-                       carry<P>& dk) {
+                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, const carry<P>& k, carry<P>& dk,
+                       bool accumulate = true) {
     using T = activation_t<P>;
     frame f(c.scratch);
     const auto zeroed = [&] {
@@ -120,10 +121,13 @@ struct residual {
       d_out = d;
       if constexpr (norm_of_sum) d_stream = d;
     }
-    c.device.add(d_stream.view(), dx.view());
+    if (accumulate)
+      c.device.add(d_stream.view(), dx.view());
+    else
+      c.device.copy(d_stream.view(), dx.view());
     if constexpr (norm_first) {
-      auto d_normed = zeroed();
-      backward_through<Branch>(c, w + branch, dw + branch, t.branch, d_out, d_normed, k.branch, dk.branch);
+      auto d_normed = c.scratch.template take_rows<T, width>(dy.count);
+      backward_through<Branch>(c, w + branch, dw + branch, t.branch, d_out, d_normed, k.branch, dk.branch, false);
       norm::backward(c, w + before, dw + before, t.before, rows<const T, width>(d_normed), dx);
     } else {
       backward_through<Branch>(c, w + branch, dw + branch, t.branch, d_out, dx, k.branch, dk.branch);

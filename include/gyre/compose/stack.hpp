@@ -15,6 +15,7 @@ struct stack {
   static constexpr int width = L::inputs, inputs = width, outputs = width, layers = N * detail::layers_in<L>();
   static constexpr index parameter_count = N * L::parameter_count;
   static constexpr index cache_width = N * gyre::cache_width<L>;
+  static constexpr bool backward_assigns = true;
 
   template <class P>
   struct tape {
@@ -52,8 +53,8 @@ struct stack {
   }
   template <class B, class P>
   static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
-                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, const carry<P>& k,
-                       carry<P>& dk) {
+                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, const carry<P>& k, carry<P>& dk,
+                       bool accumulate = true) {
     using T = activation_t<P>;
     frame f(c.scratch);
     rows<T, width> turns[2];
@@ -61,9 +62,8 @@ struct stack {
       for (auto& turn : turns) turn = c.scratch.template take_rows<T, width>(dy.count);
     for (int i = N - 1; i >= 0; --i) {
       const rows<T, width> out = i == 0 ? dx : turns[i % 2];
-      if (i != 0) c.device.fill(out.view(), T(0));
       backward_through<L>(c, w + i * L::parameter_count, dw + i * L::parameter_count, t.each[at(i)], dy, out, k.each[at(i)],
-                          dk.each[at(i)]);
+                          dk.each[at(i)], accumulate && i == 0);
       dy = out;
     }
   }

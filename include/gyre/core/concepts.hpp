@@ -54,6 +54,17 @@ struct carry_of<L, P> {
   using type = typename L::template carry<P>;
 };
 
+template <class L>
+inline constexpr bool takes_groups = [] {
+  if constexpr (requires { L::takes_groups; }) return bool{L::takes_groups};
+  return false;
+}();
+template <class L>
+inline constexpr bool backward_assigns = [] {
+  if constexpr (requires { L::backward_assigns; }) return bool{L::backward_assigns};
+  return false;
+}();
+
 /// Layers of the model that L consists of: what the initialisation counts.
 template <class L>
 consteval int layers_in() {
@@ -99,15 +110,24 @@ void forward_through(context<B, P>& c, weights<B, P> w, rows<const activation_t<
     (void)carry, L::forward(c, w, x, y, tape);
 }
 
+/// `accumulate` false: dx is assigned, its old content is not read.
 template <layer L, class B, class P, int In, int Out>
 void backward_through(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape_t<L, P>& tape,
                       rows<const activation_t<P>, Out> dy, rows<activation_t<P>, In> dx, const carry_t<L, P>& carry,
-                      carry_t<L, P>& carry_gradient) {
+                      carry_t<L, P>& carry_gradient, bool accumulate = true) {
   static_assert(In == L::inputs && Out == L::outputs, "backward_through: the rows do not have the widths of the layer");
-  if constexpr (detail::carries<L, P>)
-    L::backward(c, w, dw, tape, dy, dx, carry, carry_gradient);
-  else
-    (void)carry, (void)carry_gradient, L::backward(c, w, dw, tape, dy, dx);
+  const auto call = [&](auto... more) {
+    if constexpr (detail::carries<L, P>)
+      L::backward(c, w, dw, tape, dy, dx, carry, carry_gradient, more...);
+    else
+      (void)carry, (void)carry_gradient, L::backward(c, w, dw, tape, dy, dx, more...);
+  };
+  if constexpr (detail::backward_assigns<L>) {
+    call(accumulate);
+  } else {
+    if (!accumulate) c.device.fill(dx.view(), activation_t<P>(0));
+    call();
+  }
 }
 
 GYRE_END

@@ -46,6 +46,7 @@ struct depth_attention {
   static constexpr int width = D.width, inputs = width, outputs = width, head_width = D.width_per_head();
   static constexpr int q_width = D.query_width(), kv_width = D.key_value_width(), qk_width = q_width + kv_width;
   static constexpr int fused_width = qk_width + kv_width;
+  static constexpr bool backward_assigns = true;
   using qkv = linear<width, fused_width, linear_options{role::input_projection, {{q_width, kv_width, kv_width}}}>;
   using proj = linear<q_width, width, linear_options{role::output_projection}>;
   using q_norm = head_norm<D.heads, head_width, O.norm_gain>;
@@ -125,8 +126,8 @@ struct depth_attention {
 
   template <class B, class P>
   static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
-                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, const carry<P>& k,
-                       carry<P>& dk) {
+                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, const carry<P>& k, carry<P>& dk,
+                       bool accumulate = true) {
     using T = activation_t<P>;
     const index tokens = dy.count;
     const int step = detail::depth_of(c).step;
@@ -147,7 +148,8 @@ struct depth_attention {
     unready<k_norm>(c, w + k_norm_at, dw + k_norm_at, fused.columns(q_width, kv_width), t.rstd + q_norm::statistics(tokens),
                     slot(dk.keys, step, tokens), d.columns(q_width, kv_width));
     c.device.copy(matrix_view<const T>(slot(dk.values, step, tokens)), d.columns(qk_width, kv_width));
-    qkv_mixture::backward(c, w + qkv_at, dw + qkv_at, t.router.choice, t.in, rows<const T, fused_width>(d_fused), dx, d_gates);
+    qkv_mixture::backward(c, w + qkv_at, dw + qkv_at, t.router.choice, t.in, rows<const T, fused_width>(d_fused), dx, d_gates,
+                          accumulate);
     chooser::backward(c, w + router_at, dw + router_at, t.router, d_gates, dx);
   }
 

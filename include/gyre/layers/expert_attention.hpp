@@ -49,6 +49,7 @@ struct expert_attention {
   static constexpr dims shape = D;
   static constexpr std::string_view name = "experts";
   static constexpr int width = D.width, inputs = width, outputs = width;
+  static constexpr bool backward_assigns = true;
   using chooser = router<width, O.routing()>;
   using mixture = expert_mixture<O.count, Expert>;
   struct nothing {
@@ -94,11 +95,11 @@ struct expert_attention {
 
   template <class B, class P>
   static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
-                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx) {
+                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, bool accumulate = true) {
     using T = activation_t<P>;
     frame f(c.scratch);
     auto* d_gates = chooser::template open_gate_gradient<B, P>(c, dy.count);
-    mixture::backward(c, w + mixture_at, dw + mixture_at, t.router.choice, t.experts, dy, dx, d_gates);
+    mixture::backward(c, w + mixture_at, dw + mixture_at, t.router.choice, t.experts, dy, dx, d_gates, accumulate);
     chooser::backward(c, w, dw, t.router, d_gates, dx);
     if constexpr (shares) {
       frame g(c.scratch);

@@ -8,19 +8,9 @@
 GYRE_BEGIN
 
 namespace detail {
-template <class L>
-inline constexpr bool takes_groups = [] {
-  if constexpr (requires { L::takes_groups; }) return bool{L::takes_groups};
-  return false;
-}();
 /// Whether the layer has no carry, or one without pointers, as a combinator of layers without a carry has.
 template <class L>
 inline constexpr bool forgets = alignof(carry_t<L, fp32>) == 1;
-template <class L>
-inline constexpr bool backward_assigns = [] {
-  if constexpr (requires { L::backward_assigns; }) return bool{L::backward_assigns};
-  return false;
-}();
 }  // namespace detail
 
 /// y = sum over the chosen experts of gate_e F_e(x). Nothing is dropped: an expert takes as many tokens as chose it, or none.
@@ -123,14 +113,9 @@ struct expert_mixture {
   template <class B, class P>
   static void backward_of(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape_t<F, P>& t,
                           rows<const activation_t<P>, outputs> dy, rows<activation_t<P>, inputs> dx, bool accumulate) {
-    if constexpr (detail::backward_assigns<F>) {
-      F::backward(c, w, dw, t, dy, dx, accumulate);
-    } else {
-      if (!accumulate) c.device.fill(dx.view(), activation_t<P>(0));
-      const carry_t<F, P> none{};
-      carry_t<F, P> no_gradient{};
-      backward_through<F>(c, w, dw, t, dy, dx, none, no_gradient);
-    }
+    const carry_t<F, P> none{};
+    carry_t<F, P> no_gradient{};
+    backward_through<F>(c, w, dw, t, dy, dx, none, no_gradient, accumulate);
   }
   // Runs every expert that has rows. A plan cannot know how rows fall to experts: one gets all, and each a row beside, which
   // covers the rounding of every expert's memory to whole lines; only the first is counted.

@@ -17,7 +17,7 @@ struct gated_mlp {
   using fc = linear<width, 2 * inner, linear_options{role::input_projection, {{inner, inner}}}>;
   using proj = linear<inner, width, linear_options{role::output_projection}>;
   static constexpr index parameter_count = fc::parameter_count + proj::parameter_count;
-  static constexpr bool takes_groups = true;
+  static constexpr bool takes_groups = true, backward_assigns = true;
 
   template <class P>
   struct tape {
@@ -43,14 +43,14 @@ struct gated_mlp {
   }
   template <class B, class P>
   static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
-                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx) {
+                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, bool accumulate = true) {
     frame f(c.scratch);
     using T = activation_t<P>;
     auto d_gated = c.scratch.template take_rows<T, inner>(dy.count);
     auto d_hidden = c.scratch.template take_rows<T, 2 * inner>(dy.count);
     proj::backward(c, w + fc::parameter_count, dw + fc::parameter_count, t.out, dy, d_gated, false);
     c.device.gated_silu_backward(matrix_view<const T>(t.hidden.view()), matrix_view<const T>(d_gated.view()), d_hidden.view());
-    fc::backward(c, w, dw, t.in, rows<const T, 2 * inner>(d_hidden), dx);
+    fc::backward(c, w, dw, t.in, rows<const T, 2 * inner>(d_hidden), dx, accumulate);
   }
 };
 

@@ -45,6 +45,7 @@ struct sequence_attention {
   static constexpr int q_width = D.query_width(), kv_width = D.key_value_width(), qk_width = q_width + kv_width;
   static constexpr int fused_width = qk_width + kv_width;
   static constexpr index cache_width = index{2} * kv_width;
+  static constexpr bool backward_assigns = true;
   using qkv = linear<width, fused_width, linear_options{role::input_projection, {{q_width, kv_width, kv_width}}}>;
   using proj = linear<q_width, width, linear_options{role::output_projection}>;
   using q_norm = head_norm<D.heads, D.width_per_head(), O.norm_gain>;
@@ -124,7 +125,7 @@ struct sequence_attention {
 
   template <class B, class P>
   static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
-                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx) {
+                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, bool accumulate = true) {
     using T = activation_t<P>;
     frame f(c.scratch);
     auto d_read = c.scratch.template take_rows<T, q_width>(dy.count);
@@ -155,7 +156,8 @@ struct sequence_attention {
       k_norm::backward(c, w + k_norm_at, dw + k_norm_at, raw.columns(q_width, kv_width), t.rstd + q_norm::statistics(dy.count),
                        d.columns(q_width, kv_width), d_fused.view().columns(q_width, kv_width));
     }
-    qkv_mixture::backward(c, w + qkv_at, dw + qkv_at, t.router.choice, t.in, rows<const T, fused_width>(d_fused), dx, d_gates);
+    qkv_mixture::backward(c, w + qkv_at, dw + qkv_at, t.router.choice, t.in, rows<const T, fused_width>(d_fused), dx, d_gates,
+                          accumulate);
     chooser::backward(c, w + router_at, dw + router_at, t.router, d_gates, dx);
   }
 
