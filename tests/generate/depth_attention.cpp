@@ -1,10 +1,13 @@
-// Generation with depth attention: the memory over depths of a token is gone when the token is done.
+// Generation with layers that know their depth: the memory over depths of a token is gone when the token is done, and how deep
+// others go does not matter.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include <gyre/compose/mixture.hpp>
 #include <gyre/generate/generator.hpp>
 #include <gyre/layers/depth_attention.hpp>
+#include <gyre/layers/expert_attention.hpp>
 
 #include "generate/support.hpp"
 
@@ -20,10 +23,29 @@ struct Layer : gyre::chain<gyre::residual<gyre::branch_sandwich, gyre::depth_att
 };
 struct Dreamer : gyre::model<with_depth, gyre::recurrent<Layer, gyre::inject::none, gyre::initial_state::embedding>> {};
 
+// No memory over depths, but its router counts the steps that remain.
+struct Routed
+    : gyre::chain<
+          gyre::residual<gyre::branch_sandwich, gyre::sequence_attention<with_depth>>,
+          gyre::residual<gyre::branch_sandwich,
+                         gyre::expert_attention<with_depth, gyre::experts{.count = 4, .active = 2, .router_width = 8}>>> {
+  static constexpr int layers = 1;
+};
+struct Recurrent : gyre::model<with_depth, gyre::recurrent<Routed, gyre::inject::none, gyre::initial_state::embedding>> {};
+
+// Keys and values in the cache were mixed by their own token's choice.
+constexpr gyre::routing maps{.count = 3, .active = 2, .router_width = 8};
+struct Mixed
+    : gyre::mixture<gyre::parallel_2, gyre::depth_attention<with_depth, gyre::depth_attention_options{.projections = maps}>,
+                    gyre::sequence_attention<with_depth, gyre::attention_options{.projections = maps}>,
+                    gyre::expert_attention<with_depth, gyre::experts{.count = 4, .active = 1, .router_width = 8}>> {};
+struct MixedDreamer : gyre::model<with_depth, gyre::recurrent<Mixed, gyre::inject::none, gyre::initial_state::embedding>> {};
+
 }  // namespace
 
-TEST_CASE("decoding with depth attention step by step equals the parallel pass", "[generator]") {
-  const auto net = make_net<Dreamer>(5);
+TEMPLATE_TEST_CASE("decoding step by step equals the parallel pass of each request's own depth", "[generator]", Dreamer,
+                   Recurrent, MixedDreamer) {
+  const auto net = make_net<TestType>(5);
   const int depths[] = {6, 1, 3};
   std::vector<std::vector<gyre::token>> texts;
   for (std::uint32_t i = 0; i < 3; ++i) texts.push_back(random_tokens(2 + 3 * i, with_depth.vocab, i));

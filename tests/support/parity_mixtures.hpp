@@ -110,10 +110,10 @@ struct mixture_file {
   }
 };
 
-template <class S>
-struct choice_record final : gyre::routing_observer<S> {
+template <gyre::precision P>
+struct choice_record final : gyre::pass_observer<P> {
   std::vector<std::int32_t> chosen;
-  void routed(const gyre::routing_event<S>& e) override { chosen.insert(chosen.end(), e.chosen.begin(), e.chosen.end()); }
+  void routed(const gyre::routing_event<P>& e) override { chosen.insert(chosen.end(), e.chosen.begin(), e.chosen.end()); }
 };
 
 /// One pass of the file's model.
@@ -140,11 +140,11 @@ class mixture_run {
     std::vector<std::byte> memory(1 << 22);
     gyre::arena tape(memory.data(), memory.size() / 2), scratch(memory.data() + memory.size() / 2, memory.size() / 2);
     gyre::record_stack records;
-    choice_record<gyre::statistic_t<P>> record;
+    choice_record<P> record;
     Backend device = net_.device();
     gyre::context<Backend, P> c{device, tape, scratch, records, golden_.layout, net_.tables()};
     c.keep = false;
-    c.routing = &record;
+    c.observer = &record;
     typename Model::template tape<P> t{};
     mixture_results result;
     const auto e = Model::embed(c, net_.parameters(), std::span<const gyre::token>(golden_.ids), t);

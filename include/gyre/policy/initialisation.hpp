@@ -39,7 +39,8 @@ struct huginn_initialisation {
   }
 };
 
-/// attention_mixtures, section 1 (ours): embedding 0.02^2, expert keys 1, other matrices 1 / fan-in. Without norms of what branches
+/// attention_mixtures, section 1 (ours): embedding 0.02^2, expert keys 1, other matrices 1 / fan-in, of normal numbers that are
+/// cut at 3 std as every scheme's are. Without norms of what branches
 /// give (pre_norm) the branches of all depths add up, so output projections are divided by sqrt(BranchesPerLayer D).
 template <int BranchesPerLayer = 0>
 struct mixture_initialisation {

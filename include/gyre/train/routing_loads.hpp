@@ -14,7 +14,7 @@
 GYRE_BEGIN
 
 /// Counts over all passes of a step and all depths (attention_mixtures, section 4). Rows behind the last target that counts in
-/// their sequence are padding: nothing that is learned depends on them, and they are left out.
+/// their sequence are padding: no loss of a token depends on them, and they are left out.
 template <precision P>
 class routing_loads final : public pass_observer<P> {
  public:
