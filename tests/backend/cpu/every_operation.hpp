@@ -67,8 +67,8 @@ results<T> run_everything(cpu b, const batch_layout& layout, index width, index 
   // Rows from the eighth on belong to the last of three groups, however many they are.
   const auto w_grouped = random_grid<T>(3 * kv_width, q_width, 12);
   const std::int32_t few = static_cast<std::int32_t>((std::min)(rows, index{7}));
-  const std::array<std::int32_t, 4> offsets{0, few, few, static_cast<std::int32_t>(rows)};
-  const gyre::row_groups groups{offsets.data(), 3, kv_width * w_grouped.view().stride};
+  const std::array<std::int32_t, 4> group_offsets{0, few, few, static_cast<std::int32_t>(rows)};
+  const gyre::row_groups groups{group_offsets.data(), 3, kv_width * w_grouped.view().stride};
   const gyre::weight_matrix<T, cpu::prepared<T>> group_0{w_grouped.read().slice(0, kv_width), nullptr};
   b.grouped_product(x.read(), group_0, groups, result("grouped_product", dy).view(), true);
   b.grouped_product_input_gradient(dy.read(), group_0, groups, result("grouped_product_input_gradient", x).view(), false);
