@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -93,8 +94,9 @@ class packed_weights {
   copy* find(matrix_view<const T> w, bool backward) const {
     if (backward && !backward_) return nullptr;
     std::vector<weight>& weights = all_->weights;
-    const auto at = std::lower_bound(weights.begin(), weights.end(), w.data,
-                                     [](const weight& x, const T* wanted) { return x.forward.raw.data < wanted; });
+    const auto at = std::lower_bound(weights.begin(), weights.end(), w.data, [](const weight& x, const T* wanted) {
+      return std::less<const T*>()(x.forward.raw.data, wanted);
+    });
     if (at == weights.end()) return nullptr;
     const matrix_view<const T>& known = at->forward.raw;
     if (known.data != w.data || known.rows != w.rows || known.cols != w.cols) return nullptr;
