@@ -127,12 +127,13 @@ TEMPLATE_TEST_CASE("ties go to the lower expert, whatever way they are found", "
   for (const index experts : {1, 2, 15, 64, 259, 700})
     for (index active = 1; active <= experts; active += active < 20 ? 1 : 37) {
       CAPTURE(experts, active);
-      grid<T> scores(4, experts);
+      grid<T> scores(5, experts);
       for (index e = 0; e < experts; ++e) {
         scores[0][e] = T(0.5);                     // all equal
         scores[1][e] = e % 2 == 0 ? T(0) : -T(0);  // equal, though their bits are not
         scores[2][e] = static_cast<T>(e % 3);      // equal in groups
         scores[3][e] = static_cast<T>(-(e * e) % 7);
+        scores[4][e] = e == 5 ? T(3) : T(2);  // equal below the best
       }
       const auto got = route_with(cpu(1), scores.read(), static_cast<const T*>(nullptr), 1.0, active);
       CHECK(got.chosen == route_with(reference(), scores.read(), static_cast<const T*>(nullptr), 1.0, active).chosen);

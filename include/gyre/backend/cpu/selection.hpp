@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -131,7 +132,7 @@ class selection {
     return bits;
   }
   static index count_above(const T* x, index size, T limit) {
-    integer lanes[width] = {};
+    integer lanes[std::size_t{width}] = {};
 #if !defined(GYRE_SCALAR_KERNELS)
     using integers [[gnu::vector_size(GYRE_SIMD_BYTES)]] = integer;
     const simd<T> limits = simd<T>::broadcast(limit);
