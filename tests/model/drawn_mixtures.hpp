@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <gyre/backend/cpu.hpp>
+#include <gyre/model/activation_memory.hpp>
 #include <gyre/model/mixture_model.hpp>
 #include <gyre/model/pass.hpp>
 
@@ -84,6 +85,16 @@ void check_counts(int depth, gyre::index steps) {
   };
   CHECK(flops(false) == static_cast<double>(tokens * cost.forward()));
   CHECK(flops(true) - flops(false) == static_cast<double>(tokens * cost.backward()));
+  for (const gyre::index rows : {gyre::index{1}, gyre::index{3}}) {
+    const auto batch = gyre::batch_layout::uniform(rows, tokens);
+    const auto plan = gyre::plan_pass<A, gyre::cpu, gyre::fp32>(batch, {0, static_cast<int>(steps)}, true);
+    const gyre::index whole = gyre::activation_bytes(gyre::sizes_of<A>(depth), rows * tokens);
+    CHECK(whole - 64 < static_cast<gyre::index>(plan.tape_bytes));
+    CHECK(static_cast<gyre::index>(plan.tape_bytes) <= whole);
+    const auto exact = gyre::plan_pass<A, gyre::cpu, gyre::fp64>(batch, {0, static_cast<int>(steps)}, true);
+    CHECK((static_cast<gyre::index>(exact.tape_bytes) + 63) / 64 * 64 ==
+          gyre::activation_bytes(gyre::sizes_of<A>(depth), rows * tokens, 8));
+  }
   CHECK(cost.sequence_cache == tokens * (A::fixed_cache_width + steps * A::step_cache_width));
 }
 
