@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <gyre/model/activation_memory.hpp>
+
 #include "mixture_family.hpp"
 
 namespace examples {
@@ -54,7 +56,7 @@ inline std::string aligned(const std::vector<std::vector<std::string>>& lines, c
 /// The table; each line begins with `before`.
 inline std::string family_table(const std::vector<family_member>& family, const std::string& before) {
   std::vector<std::vector<std::string>> lines{{"model", "experts", "active", "width", "shared", "projections", "parameters", "",
-                                               "FLOP/token", "", "training", "cache", ""}};
+                                               "FLOP/token", "", "training", "cache", "", "tape B/token"}};
   for (const family_member& m : family) {
     const gyre::mixture_sizes& s = m.sizes;
     const bool layered = &m == &family.front();
@@ -65,7 +67,8 @@ inline std::string family_table(const std::vector<family_member>& family, const 
                      s.projection_experts == 1 ? "1" : count(s.active_projections) + " of " + count(s.projection_experts),
                      with_unit(m.quantities.parameters), off(m.off.parameters), with_unit(m.quantities.flops), off(m.off.flops),
                      with_unit(static_cast<double>(m.cost.forward() + m.cost.backward())), with_unit(m.quantities.memory),
-                     off(m.off.memory)});
+                     off(m.off.memory),
+                     with_unit(static_cast<double>(gyre::activation_bytes(s, s.context)) / static_cast<double>(s.context))});
   }
   return aligned(lines, before);
 }

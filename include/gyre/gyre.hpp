@@ -61,6 +61,7 @@
 #include <gyre/layers/rms_norm.hpp>
 #include <gyre/layers/router.hpp>
 #include <gyre/layers/sequence_attention.hpp>
+#include <gyre/model/activation_memory.hpp>
 #include <gyre/model/catalogue.hpp>
 #include <gyre/model/cost.hpp>
 #include <gyre/model/description.hpp>

@@ -91,10 +91,12 @@ TEST_CASE("the table of a family shows sizes and deviations", "[examples]") {
   s.experts = 520, s.active = 2, s.expert_width = 608, s.shared_width = 448, s.projection_experts = 8;
   const std::vector<family_member> members{member_of(family, "layered", family.layered), member_of(family, "DR+DA", s)};
   CHECK(family_table(members, "// ") ==
-        "// model    experts  active  width  shared  projections  parameters           FLOP/token           training    cache\n"
-        "// layered  36 x 16       4    512    1024            1     1.051 G              558.2 M            1.708 G  16.78 M\n"
+        "// model    experts  active  width  shared  projections  parameters           FLOP/token           training    cache  "
+        "         tape B/token\n"
+        "// layered  36 x 16       4    512    1024            1     1.051 G              558.2 M            1.708 G  16.78 M  "
+        "              1.839 M\n"
         "// DR+DA        520       2    608     448       2 of 8     1.052 G  +0.069%     559.4 M  +0.208%   1.712 G  16.78 M  "
-        "+0.024%\n");
+        "+0.024%       2.545 M\n");
   CHECK(with_unit(0) == "0");
   CHECK(with_unit(999) == "999");
   CHECK(with_unit(1000) == "1.000 k");
