@@ -69,7 +69,8 @@ struct matrix {
 /// Logits (tokens, vocabulary) of one sequence in one pass without a cache.
 template <class A, class B, class P>
 matrix<gyre::activation_t<P>> full_logits(const gyre::network<A, B, P>& net, std::span<const gyre::token> ids,
-                                          std::uint64_t key, gyre::state_key initial, int steps) {
+                                          std::uint64_t key, gyre::state_key initial, int steps,
+                                          gyre::pass_observer<P>* observer = nullptr) {
   using T = gyre::activation_t<P>;
   const gyre::batch_layout layout = gyre::batch_layout::uniform(1, static_cast<gyre::index>(ids.size()), key);
   std::vector<std::byte> memory(std::size_t{1} << 22);
@@ -78,6 +79,7 @@ matrix<gyre::activation_t<P>> full_logits(const gyre::network<A, B, P>& net, std
   B device = net.device();
   gyre::context<B, P> c{device, tape, scratch, records, layout, net.tables()};
   c.keep = false;
+  c.observer = observer;
   typename A::template tape<P> t{};
   const auto hidden = A::forward(c, net.parameters(), ids, initial, {steps, 0}, t);
   matrix<T> logits{std::vector<T>(ids.size() * static_cast<std::size_t>(A::shape.vocab)), A::shape.vocab};
