@@ -17,6 +17,13 @@ namespace {
 constexpr gyre::dims sizes{.vocab = 61, .width = 48, .heads = 3, .mlp = 72, .context = 40};
 struct Block : gyre::sandwich_block<gyre::sequence_attention<sizes>, gyre::gated_mlp<sizes>> {};
 struct Model : gyre::model<sizes, gyre::prelude<Block>, gyre::recurrent<gyre::stack<2, Block>>, gyre::coda<Block>> {};
+constexpr gyre::routing maps{.count = 3, .active = 2, .router_width = 8};
+struct Dreamer
+    : gyre::mixture_model<
+          sizes,
+          gyre::mixture<gyre::sequential, gyre::depth_attention<sizes, gyre::depth_attention_options{.projections = maps}>,
+                        gyre::sequence_attention<sizes, gyre::attention_options{.projections = maps}>,
+                        gyre::expert_attention<sizes, gyre::experts{.count = 8, .active = 2, .router_width = 8}>>> {};
 
 /// So that a call whose result nobody reads is not optimised away.
 void* used(void* memory) {
@@ -52,10 +59,12 @@ TEST_CASE("the counter sees every way of taking memory") {
         }) >= 1);
 }
 
-TEMPLATE_TEST_CASE("fifty steps of random depth allocate nothing after the largest one", "", gyre::adamw, gyre::huginn_adam,
-                   gyre::muon) {
-  gyre::network<Model, gyre::cpu, gyre::fp32> net(gyre::cpu{2}, gyre::seed{1});
-  gyre::trainer trainer(net, TestType{}, gyre::uniform_depth{.low = 1, .high = 12, .backprop = 4});
+namespace {
+
+template <class A, class Rule>
+void check_training(Rule rule) {
+  gyre::network<A, gyre::cpu, gyre::fp32> net(gyre::cpu{2}, gyre::seed{1});
+  gyre::trainer trainer(net, rule, gyre::uniform_depth{.low = 1, .high = 12, .backprop = 4});
   std::vector<gyre::token> ids(4 * 40), targets(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i)
     ids[i] = static_cast<gyre::token>(7 * i % 61), targets[i] = static_cast<gyre::token>(5 * i % 61);
@@ -68,6 +77,17 @@ TEMPLATE_TEST_CASE("fifty steps of random depth allocate nothing after the large
           for (int i = 0; i < 50; ++i) loss += trainer.step(rows).loss;
         }) == 0);
   CHECK(loss > 0);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("fifty steps of random depth allocate nothing after the largest one", "", gyre::adamw, gyre::huginn_adam,
+                   gyre::muon) {
+  check_training<Model>(TestType{});
+}
+
+TEST_CASE("nor do steps of a mixture, whose experts get other numbers of tokens every time") {
+  check_training<Dreamer>(gyre::adamw{});
 }
 
 TEST_CASE("decoding allocates nothing once it runs") {
