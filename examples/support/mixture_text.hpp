@@ -122,10 +122,8 @@ inline std::string configuration(const gyre::mixture_sizes& s, const std::string
   else
     out << ",\n    gyre::gated_mlp" << sizes << '>';
   out << "> {};\n";
-  const int branches = (s.depth_heads > 0) + (s.heads > 0) + 1;
   out << "struct " << name << " : gyre::mixture_model" << sizes << ", "
-      << (s.layers == 1 ? name + "_layer" : "gyre::stack<" + std::to_string(s.layers) + ", " + name + "_layer>")
-      << (pre_norm ? ", gyre::mixture_initialisation<" + std::to_string(branches) + ">" : std::string()) << "> {};  // "
+      << (s.layers == 1 ? name + "_layer" : "gyre::stack<" + std::to_string(s.layers) + ", " + name + "_layer>") << "> {};  // "
       << (s.layers == 1 ? s.depth : 1) << (s.layers == 1 && s.depth > 1 ? " steps\n" : " step\n");
   out << "static_assert(gyre::cost<" << name << ">(" << s.depth << ").parameters() == " << gyre::cost_of(s).parameters()
       << ");\n";

@@ -26,3 +26,18 @@ TEST_CASE("the closed form knows layered models, with experts and dense") {
   gyre_test::check_counts<Layered>(3, 1);
   gyre_test::check_counts<Dense>(3, 1);
 }
+
+TEST_CASE("output projections of branches without a norm start smaller by the root of branches and depth") {
+  constexpr gyre::dims deep{.vocab = 9, .width = 8, .heads = 2, .mlp = 6, .context = 7, .mean_steps = 5};
+  using branch = gyre::sequence_attention<deep, plain>;
+  using normed = gyre::mixture_model<deep, gyre::mixture<gyre::sequential, branch, gyre::gated_mlp<deep>>>;
+  using bare = gyre::mixture_model<
+      deep, gyre::stack<2, gyre::mixture<gyre::with_norms<gyre::parallel_2, gyre::pre_norm>, branch, gyre::gated_mlp<deep>>>>;
+  const gyre::tensor_shape shape{8, 6};
+  const auto variance = [&]<class A>(gyre::role r) { return A::scheme::of(r, shape, A::facts).variance; };
+  CHECK(variance.operator()<normed>(gyre::role::output_projection) == Approx(1. / 6));
+  CHECK(variance.operator()<bare>(gyre::role::output_projection) == Approx(1. / 6 / (2 * 2 * 5)));
+  CHECK(variance.operator()<bare>(gyre::role::input_projection) == Approx(1. / 6));
+  CHECK(variance.operator()<bare>(gyre::role::expert_key) == 1);
+  CHECK(variance.operator()<bare>(gyre::role::embedding) == Approx(4e-4));
+}

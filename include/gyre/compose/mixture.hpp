@@ -301,6 +301,9 @@ struct mixture : detail::mixture_layer<Form, Branches...>::type {
   static_assert(sizeof...(Branches) >= 1 && sizeof...(Branches) <= 4, "mixture: one to four branches");
   static_assert(detail::names_differ<Branches...>(), "mixture: two branches of one kind would share their tensors' names");
   static constexpr int layers = 1;
+  /// Branches that add to the stream without a norm of what they give: what mixture_initialisation takes.
+  static constexpr int unnormed_branches =
+      std::is_same_v<typename Form::placement, pre_norm> ? static_cast<int>(sizeof...(Branches)) : 0;
 };
 
 GYRE_END
