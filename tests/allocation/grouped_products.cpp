@@ -27,7 +27,7 @@ TEST_CASE("grouped products allocate nothing after the first of their size, pack
     b.grouped_product_weight_gradient(y_read, x_read, groups, dw);
     return gyre_test::allocations() - before;
   };
-  run({0, 1, 2, 3, 4, 4, rows});
+  run({0, 0, 450, 450, 450, 450, rows});  // few groups, none of which fills the kernels' memory
   CHECK(run({0, 0, 0, 0, 0, 0, rows}) == 0);
   CHECK(run({0, 150, 300, 450, 600, 750, rows}) == 0);
   CHECK(run({0, 0, 384, 384, 770, 771, rows}) == 0);
