@@ -8,7 +8,7 @@
 //   many_to_few    time of `many` over that of `few`; sparse_to_few likewise
 //   many_to_dense  speed of `many` over that of one product
 //
-// Packing is not in them; pack_ms is what it takes for the matrices of `many`, the slowest of forward and backward copies.
+// Packing is not in them; pack_ms is what it takes for the matrices of `many`.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
