@@ -23,65 +23,6 @@
 
 namespace examples {
 
-struct validation_stopped {};
-
-/// Rows to validate on that end by throwing validation_stopped when the user interrupts: all held-out text at r = 32 takes most
-/// of a minute.
-struct stoppable_rows {
-  struct iterator {
-    using value_type = gyre::batch;
-    using difference_type = std::ptrdiff_t;
-    const gyre::batch& operator*() const { return interrupt_guard::requested() ? throw validation_stopped() : *at; }
-    iterator& operator++() { return ++at, *this; }
-    void operator++(int) { ++at; }
-    bool operator==(const iterator&) const = default;
-    const gyre::batch* at = nullptr;
-  };
-  iterator begin() const { return {all.data()}; }
-  iterator end() const { return {all.data() + all.size()}; }
-  std::span<const gyre::batch> all;
-};
-
-/// A training whose validation can be interrupted where nothing is lost: when its last step is saved.
-class prose_training final : public training {
- public:
-  explicit prose_training(prose_run::training_type& of) : of_(of) {}
-
-  std::vector<gyre::evaluation> evaluate(std::span<const gyre::batch> rows, std::span<const int> depths) const override {
-    if (saved_ != steps()) return of_.evaluate(rows, depths);
-    return gyre::evaluate(of_.net(), stoppable_rows{rows}, depths, options().seed, options().state_scale);
-  }
-  std::filesystem::path save(const std::filesystem::path& run, const gyre::json& data) const override {
-    auto checkpoint = of_.save(run, data);
-    saved_ = steps();
-    return checkpoint;
-  }
-  gyre::resumed load(const std::filesystem::path& checkpoint) override {
-    auto from = of_.load(checkpoint);
-    saved_ = from.step;
-    return from;
-  }
-
-  gyre::depth_draw next_depth() const override { return of_.next_depth(); }
-  void accumulate(const gyre::batch& rows) override { of_.accumulate(rows); }
-  gyre::step_report update() override { return of_.update(); }
-  std::uint64_t steps() const override { return of_.steps(); }
-  std::uint64_t tokens_seen() const override { return of_.tokens_seen(); }
-  const gyre::trainer_options& options() const override { return of_.options(); }
-  int vocabulary() const override { return of_.vocabulary(); }
-  int context() const override { return of_.context(); }
-  int most_depth() const override { return of_.most_depth(); }
-  gyre::index parameters() const override { return of_.parameters(); }
-  double flops(gyre::index rows, gyre::index length, gyre::depth_draw draw) const override {
-    return of_.flops(rows, length, draw);
-  }
-  std::size_t plan(gyre::index rows, gyre::index length) override { return of_.plan(rows, length); }
-
- private:
-  prose_run::training_type& of_;
-  mutable std::uint64_t saved_ = 0;
-};
-
 /// True when the user has interrupted, which it then tells.
 inline bool stopped_after_training() {
   if (!interrupt_guard::requested()) return false;
@@ -122,12 +63,7 @@ inline bool train_prose(prose_run& run, text_data& data, const gyre::cpu& device
   }
   options.settings.set("minutes", minutes), options.settings.set("seed", seed.value), options.settings.set("total", total);
   run.model = made(total);
-  prose_training stoppable(*run.model);
-  try {
-    run.result = run_session(stoppable, data, std::move(options));
-  } catch (const validation_stopped&) {
-    return !stopped_after_training();
-  }
+  run.result = run_session(*run.model, data, std::move(options));
   return !run.result.stopped;
 }
 

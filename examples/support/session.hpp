@@ -189,13 +189,15 @@ class session {
     show_.show(static_cast<double>(report.step) / static_cast<double>(total), name + progress_text(p));
   }
 
-  /// Held-out losses; what was done before a stop, if one comes between two depths.
+  /// Held-out losses; none if it was stopped. A look of the watch is short, and is not.
   std::vector<gyre::evaluation> validate(const std::string& purpose, const std::vector<int>& depths, gyre::index tokens) {
     std::vector<gyre::evaluation> results;
     for (const int depth : depths) {
       const auto rows = data_.held_out(depth, tokens);
-      if (rows.empty() || (purpose != "watch" && options_.stop && options_.stop())) return {};
-      results.push_back(model_.evaluate(rows, {&depth, 1}).front());
+      if (rows.empty()) return {};
+      const auto done = model_.evaluate(rows, {&depth, 1}, purpose == "watch" ? nullptr : options_.stop);
+      if (done.empty()) return {};
+      results.push_back(done.front());
     }
     log_.add(validation_record{model_.steps(), purpose, results});
     return results;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -28,7 +29,9 @@ class training {
   virtual std::uint64_t tokens_seen() const = 0;
   virtual const gyre::trainer_options& options() const = 0;
 
-  virtual std::vector<gyre::evaluation> evaluate(std::span<const gyre::batch> rows, std::span<const int> depths) const = 0;
+  /// Those of `depths` that were done when `stop` said so.
+  virtual std::vector<gyre::evaluation> evaluate(std::span<const gyre::batch> rows, std::span<const int> depths,
+                                                 const std::function<bool()>& stop = {}) const = 0;
   virtual std::filesystem::path save(const std::filesystem::path& run, const gyre::json& data) const = 0;
   virtual gyre::resumed load(const std::filesystem::path& checkpoint) = 0;
 

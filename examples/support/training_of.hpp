@@ -35,8 +35,9 @@ class training_of final : public training {
   std::uint64_t tokens_seen() const override { return trainer_.tokens_seen(); }
   const gyre::trainer_options& options() const override { return trainer_.options(); }
 
-  std::vector<gyre::evaluation> evaluate(std::span<const gyre::batch> rows, std::span<const int> depths) const override {
-    return gyre::evaluate(net_, rows, depths, options().seed, options().state_scale);
+  std::vector<gyre::evaluation> evaluate(std::span<const gyre::batch> rows, std::span<const int> depths,
+                                         const std::function<bool()>& stop) const override {
+    return gyre::evaluate(net_, rows, depths, {.states = options().seed, .state_scale = options().state_scale, .stop = stop});
   }
   std::filesystem::path save(const std::filesystem::path& run, const gyre::json& data) const override {
     return gyre::save_checkpoint(trainer_, run, data);

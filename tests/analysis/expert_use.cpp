@@ -71,8 +71,8 @@ TEST_CASE("an evaluation shows the use of experts and which depth reads which") 
   REQUIRE(routers.size() == 1);
   gyre::expert_use<gyre::fp32> use(routers);
   gyre::depth_reading<gyre::fp32> reading;
-  gyre::evaluate(net, batches, 3, {}, 1, &use);
-  gyre::evaluate(net, batches, 3, {}, 1, &reading);
+  gyre::evaluate(net, batches, 3, {.observer = &use});
+  gyre::evaluate(net, batches, 3, {.observer = &reading});
   const auto r = use.report();
   CHECK(r.depths == 3);
   CHECK(std::accumulate(r.loads.begin(), r.loads.end(), std::int64_t{0}) == 16 * 3 * 2);

@@ -34,9 +34,11 @@ class counting_model final : public training {
   std::uint64_t steps() const override { return steps_; }
   std::uint64_t tokens_seen() const override { return tokens_; }
   const gyre::trainer_options& options() const override { return options_; }
-  std::vector<gyre::evaluation> evaluate(std::span<const gyre::batch> rows, std::span<const int> depths) const override {
+  std::vector<gyre::evaluation> evaluate(std::span<const gyre::batch> rows, std::span<const int> depths,
+                                         const std::function<bool()>& stop) const override {
     std::vector<gyre::evaluation> results;
     for (const int depth : depths) {
+      if (stop && stop()) break;
       gyre::index tokens = 0;
       for (const gyre::batch& b : rows) tokens += static_cast<gyre::index>(b.targets.size());
       results.push_back({depth, depth == 1 ? loss_at_1 : 3.0, tokens});
@@ -160,6 +162,26 @@ TEST_CASE("a session that is stopped and resumed sees the same data and logs eve
   CHECK(idle.last.size() == 7);
   CHECK(std::count_if(idle.records.validations.begin(), idle.records.validations.end(),
                       [](const validation_record& v) { return v.purpose == "last"; }) == 1);
+}
+
+TEST_CASE("a session that is stopped while it validates has saved its last step, and validates when it is resumed",
+          "[examples]") {
+  const text_folder text;
+  counting_model model(10);
+  text_data data = text.data();
+  session_options o = text.options("run");
+  int asked = 0;
+  o.stop = [&] { return model.steps() == 10 && ++asked > 4; };  // ten steps, then within the validation
+  const session_result stopped = run_session(model, data, o);
+  CHECK((stopped.stopped && stopped.last.empty()));
+  CHECK(stopped.checkpoint.filename() == "step-00000010");
+  counting_model again(10);
+  text_data data_again = text.data();
+  session_options resumed = text.options("run");
+  resumed.resume = true;
+  const session_result whole = run_session(again, data_again, resumed);
+  CHECK_FALSE(whole.stopped);
+  CHECK(whole.last.size() == 7);
 }
 
 TEST_CASE("checkpoints come every so many steps", "[examples]") {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <ranges>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include <gyre/train/batch_pass.hpp>
@@ -23,12 +25,21 @@ struct evaluation {
   double perplexity() const { return std::exp(loss); }
 };
 
-/// Evaluates at each of `depths`, in that order. The result depends on the batches, the weights and the seed of the initial
-/// states alone: states are keyed by the row's number within the batches, as step 0, which no training step is.
-/// `batches` is any range of batches that can be walked once per depth. `observer` hears of what layers do.
+/// How an evaluation runs.
+template <class Network>
+struct evaluation_options {
+  seed states{};                                                        // of initial states
+  double state_scale = 1;                                               // of random ones
+  pass_observer<typename Network::precision_type>* observer = nullptr;  // hears what layers do
+  std::function<bool()> stop = {};                                      // asked before every batch; true ends the evaluation
+};
+
+/// Evaluates at each of `depths`, in that order; those that were finished when options.stop said so. The result depends on the
+/// batches, the weights and the seed of the initial states alone: states are keyed by the row's number within the batches, as
+/// step 0, which no training step is. `batches` is any range of batches that can be walked once per depth.
 template <class Network, std::ranges::input_range Batches>
-std::vector<evaluation> evaluate(const Network& net, Batches&& batches, std::span<const int> depths, seed states = {},
-                                 double state_scale = 1, pass_observer<typename Network::precision_type>* observer = nullptr) {
+std::vector<evaluation> evaluate(const Network& net, Batches&& batches, std::span<const int> depths,
+                                 const std::type_identity_t<evaluation_options<Network>>& options = {}) {
   using A = typename Network::architecture_type;
   detail::batch_pass<Network> pass(net);
   std::vector<evaluation> results;
@@ -39,9 +50,10 @@ std::vector<evaluation> evaluate(const Network& net, Batches&& batches, std::spa
     double sum = 0;
     const depth_draw draw{depth, 0};
     for (const batch& b : batches) {
+      if (options.stop && options.stop()) return results;
       result.tokens += detail::check_batch<A>("evaluate", b);
       if (!pass.planned(b.rows, b.length, draw, false)) pass.plan(b.rows, b.length, draw, false);
-      sum += pass.run(b, row, state_key{states, 0, state_scale}, draw, nullptr, nullptr, observer);
+      sum += pass.run(b, row, state_key{options.states, 0, options.state_scale}, draw, nullptr, nullptr, options.observer);
       row += static_cast<std::uint64_t>(b.rows);
     }
     require(result.tokens > 0, "evaluate: no target counts in these batches");
@@ -50,10 +62,13 @@ std::vector<evaluation> evaluate(const Network& net, Batches&& batches, std::spa
   }
   return results;
 }
+/// Of one depth. Throws gyre::error if it was stopped.
 template <class Network, std::ranges::input_range Batches>
-evaluation evaluate(const Network& net, Batches&& batches, int depth, seed states = {}, double state_scale = 1,
-                    pass_observer<typename Network::precision_type>* observer = nullptr) {
-  return evaluate(net, batches, std::span<const int>(&depth, 1), states, state_scale, observer).front();
+evaluation evaluate(const Network& net, Batches&& batches, int depth,
+                    const std::type_identity_t<evaluation_options<Network>>& options = {}) {
+  const auto results = evaluate(net, batches, std::span<const int>(&depth, 1), options);
+  require(!results.empty(), "evaluate: stopped before depth ", depth, " was done");
+  return results.front();
 }
 
 GYRE_END
