@@ -94,11 +94,13 @@
 #include <gyre/train/facts.hpp>
 #include <gyre/train/hops.hpp>
 #include <gyre/train/huginn_adam.hpp>
+#include <gyre/train/k_hops.hpp>
 #include <gyre/train/monitors.hpp>
 #include <gyre/train/muon.hpp>
 #include <gyre/train/optimizer.hpp>
 #include <gyre/train/pack.hpp>
 #include <gyre/train/packing.hpp>
+#include <gyre/train/permutations.hpp>
 #include <gyre/train/report.hpp>
 #include <gyre/train/routing_loads.hpp>
 #include <gyre/train/schedule.hpp>

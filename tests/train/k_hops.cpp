@@ -1,0 +1,108 @@
+// The format of the k-hops task, and that its rows are what they say.
+#include <catch2/catch.hpp>
+
+#include <gyre/train/k_hops.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+using gyre::k_hops_task;
+using gyre::purpose;
+using gyre::random_stream;
+using gyre::seed;
+using gyre::token;
+
+namespace {
+
+constexpr std::size_t length = k_hops_task::length;
+
+struct rows {
+  std::vector<token> inputs, targets;
+  explicit rows(std::size_t count) : inputs(count * length, -5), targets(count * length, -5) {}
+};
+
+double chi_square(const std::vector<double>& seen) {
+  double total = 0, chi = 0;
+  for (const double n : seen) total += n;
+  const double expected = total / static_cast<double>(seen.size());
+  for (const double n : seen) chi += (n - expected) * (n - expected) / expected;
+  return chi;
+}
+double most_chi(double freedom) { return freedom + 5 * std::sqrt(2 * freedom); }
+
+}  // namespace
+
+TEST_CASE("a k-hops row is eight edges, a node, a number of hops, and where they lead", "[k_hops]") {
+  CHECK(k_hops_task::vocabulary == 80);
+  CHECK(k_hops_task::length == 10);
+  const std::size_t count = 500;
+  rows batch(count);
+  k_hops_task::fill(random_stream(seed{1}, purpose::task), 9, 0, batch.inputs, batch.targets);
+  for (std::size_t r = 0; r < count; ++r) {
+    const token* in = &batch.inputs[r * length];
+    const token* out = &batch.targets[r * length];
+    std::vector<token> f(8, -1);
+    std::set<token> images;
+    for (int i = 0; i < 8; ++i) {
+      REQUIRE((in[i] >= 0 && in[i] < 64));
+      REQUIRE(f[static_cast<std::size_t>(in[i] / 8)] == -1);  // every node has one edge
+      f[static_cast<std::size_t>(in[i] / 8)] = in[i] % 8;
+      images.insert(in[i] % 8);
+    }
+    REQUIRE(images.size() == 8);
+    CHECK(std::count(out, out + 9, -1) == 9);
+    REQUIRE((in[8] >= 64 && in[8] < 72));
+    REQUIRE((in[9] >= 72 && in[9] < 80));
+    token at = in[8] - 64;
+    for (token k = 1; k <= in[9] - 71; ++k) at = f[static_cast<std::size_t>(at)];
+    CHECK(out[9] == 64 + at);
+  }
+}
+
+TEST_CASE("edges, nodes and numbers of hops are uniform and independent", "[k_hops]") {
+  const std::size_t count = 8000;
+  rows batch(count);
+  k_hops_task::fill(random_stream(seed{2}, purpose::task), 1, 0, batch.inputs, batch.targets);
+  std::vector<double> first(64, 0.0), asked(64, 0.0), place(64, 0.0);
+  for (std::size_t r = 0; r < count; ++r) {
+    const token* in = &batch.inputs[r * length];
+    ++first[static_cast<std::size_t>(in[0])];
+    ++asked[static_cast<std::size_t>(8 * (in[8] - 64) + in[9] - 72)];
+    const token* edge = std::find_if(in, in + 8, [&](token e) { return e / 8 == in[8] - 64; });
+    ++place[static_cast<std::size_t>(8 * (edge - in) + in[9] - 72)];  // where the first pointer stands
+  }
+  for (const auto* seen : {&first, &asked, &place}) CHECK(chi_square(*seen) < most_chi(63));
+}
+
+TEST_CASE("k-hops rows are keyed by stream, step and row, not by how the batch is cut", "[k_hops]") {
+  const random_stream stream(seed{3}, purpose::task);
+  rows whole(64), parts(64);
+  k_hops_task::fill(stream, 5, 0, whole.inputs, whole.targets);
+  const std::span<token> in(parts.inputs), out(parts.targets);
+  k_hops_task::fill(stream, 5, 0, in.first(24 * length), out.first(24 * length));
+  k_hops_task::fill(stream, 5, 24, in.subspan(24 * length), out.subspan(24 * length));
+  CHECK(whole.inputs == parts.inputs);
+  CHECK(whole.targets == parts.targets);
+
+  rows step(64), other(64), fresh(64);
+  k_hops_task::fill(stream, 6, 0, step.inputs, step.targets);
+  k_hops_task::fill(random_stream(seed{4}, purpose::task), 5, 0, other.inputs, other.targets);
+  k_hops_task::fill(random_stream(seed{3}, purpose::task, 1), 5, 0, fresh.inputs, fresh.targets);
+  for (const rows* r : {&step, &other, &fresh}) {
+    int same = 0;
+    for (std::size_t i = 0; i < 64; ++i)
+      same += std::equal(&r->inputs[i * length], &r->inputs[i * length] + length, &whole.inputs[i * length]);
+    CHECK(same == 0);  // equal by chance with probability 64 / 8!^2 / 64
+  }
+}
+
+TEST_CASE("wrong spans of k-hops are refused with their numbers", "[k_hops]") {
+  const random_stream stream(seed{1}, purpose::task);
+  rows batch(2);
+  CHECK_THROWS_WITH(k_hops_task::fill(stream, 1, 0, batch.inputs, std::span(batch.targets).first(10)),
+                    Catch::Contains("20 inputs and 10 targets; both must be rows of 10"));
+  CHECK_THROWS_AS(k_hops_task::fill(stream, 1, 0, std::span(batch.inputs).first(9), std::span(batch.targets).first(9)),
+                  gyre::error);
+}
