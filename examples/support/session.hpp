@@ -192,14 +192,16 @@ class session {
   /// Held-out losses; none if it was stopped. A look of the watch is short, and is not.
   std::vector<gyre::evaluation> validate(const std::string& purpose, const std::vector<int>& depths, gyre::index tokens) {
     std::vector<gyre::evaluation> results;
+    std::vector<accuracy> right;
     for (const int depth : depths) {
       const auto rows = data_.held_out(depth, tokens);
       if (rows.empty()) return {};
       const auto done = model_.evaluate(rows, {&depth, 1}, purpose == "watch" ? nullptr : options_.stop);
       if (done.empty()) return {};
       results.push_back(done.front());
+      if (const auto measured = model_.accuracy_on(rows, depth)) right.push_back(*measured);
     }
-    log_.add(validation_record{model_.steps(), purpose, results});
+    log_.add(validation_record{model_.steps(), purpose, results, right});
     return results;
   }
   std::vector<gyre::evaluation> last_validation() {

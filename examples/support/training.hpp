@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,12 @@
 #include <gyre/train/trainer.hpp>
 
 namespace examples {
+
+/// Shares of right answers on some rows.
+struct accuracy {
+  double all = 0, last = 0;           // of all targets that count; of the last one in each row
+  gyre::index answers = 0, rows = 0;  // targets that count; rows that have any
+};
 
 /// What a training loop needs of a network and its trainer; see gyre::trainer for the meaning.
 class training {
@@ -32,6 +39,8 @@ class training {
   /// Those of `depths` that were done when `stop` said so.
   virtual std::vector<gyre::evaluation> evaluate(std::span<const gyre::batch> rows, std::span<const int> depths,
                                                  const std::function<bool()>& stop = {}) const = 0;
+  /// How often the most likely token is the right one; nothing where nobody asks that of a model.
+  virtual std::optional<accuracy> accuracy_on(std::span<const gyre::batch>, int /*depth*/) const { return std::nullopt; }
   virtual std::filesystem::path save(const std::filesystem::path& run, const gyre::json& data) const = 0;
   virtual gyre::resumed load(const std::filesystem::path& checkpoint) = 0;
 

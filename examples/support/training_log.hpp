@@ -17,6 +17,8 @@
 #include <gyre/train/evaluate.hpp>
 #include <gyre/train/report.hpp>
 
+#include "training.hpp"
+
 namespace examples {
 
 /// One optimiser step.
@@ -30,6 +32,7 @@ struct validation_record {
   std::uint64_t step = 0;
   std::string purpose;  // "interval", "last" (after the last step), or "watch" (r = 1 and 8 on a small sample)
   std::vector<gyre::evaluation> at;
+  std::vector<accuracy> right = {};  // at the same numbers of steps; empty where nobody measures it
 };
 /// A failure that a watch has named.
 struct failure_record {
@@ -63,14 +66,23 @@ inline gyre::json to_json(const step_record& r) {
   put("state_change", r.report.seen.state_change);
   put("relative_change", r.report.seen.relative_change);
   put("head_input_norm", r.report.seen.head_input_norm);
+  if (r.report.expert_load > 0) {  // a model with experts
+    put("expert_load", r.report.expert_load);
+    put("auxiliary_loss", r.report.auxiliary_loss);
+  }
   return out;
 }
 inline gyre::json to_json(const validation_record& r) {
   gyre::json out = gyre::json::object(), all = gyre::json::array();
-  for (const gyre::evaluation& e : r.at) {
+  for (std::size_t i = 0; i < r.at.size(); ++i) {
+    const gyre::evaluation& e = r.at[i];
     gyre::json one = gyre::json::object();
     one.set("r", e.depth), one.set("loss", number_or_null(e.loss)), one.set("bits", number_or_null(e.bits_per_token()));
     one.set("perplexity", number_or_null(e.perplexity())), one.set("tokens", e.tokens);
+    if (i < r.right.size()) {
+      one.set("accuracy", r.right[i].all), one.set("last_accuracy", r.right[i].last);
+      one.set("answers", r.right[i].answers), one.set("rows", r.right[i].rows);
+    }
     all.push_back(std::move(one));
   }
   out.set("step", r.step), out.set("purpose", r.purpose), out.set("validation", std::move(all));
@@ -89,12 +101,15 @@ inline void read_record(const gyre::json_field& line, training_records& into) {
   };
   const std::uint64_t step = line["step"].uint64();
   if (const gyre::json* all = line.value().find("validation")) {
-    validation_record r{step, line["purpose"].string(), {}};
+    validation_record r{step, line["purpose"].string(), {}, {}};
     for (const gyre::json& value : all->values()) {
       const gyre::json_field one(value, line.where());
       const bool finite = one["loss"].value().kind() != gyre::json_kind::null;
       r.at.push_back({static_cast<int>(one["r"].int64()), finite ? one["loss"].real() : std::nan(""),
                       static_cast<gyre::index>(one["tokens"].int64())});
+      if (one.contains("accuracy"))
+        r.right.push_back({one["accuracy"].real(), one["last_accuracy"].real(),
+                           static_cast<gyre::index>(one["answers"].int64()), static_cast<gyre::index>(one["rows"].int64())});
     }
     into.validations.push_back(std::move(r));
   } else if (line.value().find("failure") != nullptr) {
@@ -110,6 +125,8 @@ inline void read_record(const gyre::json_field& line, training_records& into) {
                 .tokens = static_cast<gyre::index>(line["step_tokens"].int64()),
                 .seen = {real("token_correlation"), real("state_norm"), real("state_change"), real("relative_change"),
                          real("head_input_norm")}};
+    if (line.contains("expert_load"))
+      r.report.expert_load = real("expert_load"), r.report.auxiliary_loss = real("auxiliary_loss");
     r.tokens = line["tokens"].uint64(), r.seconds = real("seconds");
     into.steps.push_back(std::move(r));
   }

@@ -15,8 +15,9 @@
 
 namespace examples {
 
-template <gyre::architecture A, gyre::optimizer Rule>
-class training_of final : public training {
+/// `Interface` is `training`, or what extends it.
+template <gyre::architecture A, gyre::optimizer Rule, class Interface = training>
+class training_of : public Interface {
  public:
   using network_type = gyre::network<A, gyre::cpu, gyre::fp32>;
   using trainer_type = gyre::trainer<network_type, Rule, any_depth, any_schedule>;

@@ -47,6 +47,26 @@ TEST_CASE("a log is JSON, a line for each record, and is read back exactly", "[e
   CHECK(log.records().failures[0].sentence == "a \"sentence\"\n");
 }
 
+TEST_CASE("a log tells of experts and of right answers where there are any", "[examples]") {
+  const scratch_folder folder;
+  const auto path = folder / "log.jsonl";
+  step_record with_experts = step(1);
+  with_experts.report.expert_load = 1.75, with_experts.report.auxiliary_loss = 0.125;
+  validation_record with_answers = validation(2);
+  with_answers.right = {{0.25, 0.5, 640, 64}, {0.75, 0.625, 640, 64}};
+  {
+    training_log log(path);
+    log.add(with_experts), log.add(with_answers), log.add(step(3));
+  }
+  CHECK_THAT(bytes_of(path), Catch::Contains(R"("expert_load":1.75,"auxiliary_loss":0.125})"));
+  CHECK_THAT(bytes_of(path), Catch::Contains(R"("tokens":512,"accuracy":0.25,"last_accuracy":0.5,"answers":640,"rows":64})"));
+  const training_log log(path, 3);
+  CHECK(to_json(log.records().steps.at(0)) == to_json(with_experts));
+  CHECK(to_json(log.records().steps.at(1)) == to_json(step(3)));
+  CHECK(to_json(log.records().validations.at(0)) == to_json(with_answers));
+  CHECK(log.records().validations[0].right.at(1).last == 0.625);
+}
+
 TEST_CASE("a resumed training keeps the log up to its checkpoint", "[examples]") {
   const scratch_folder folder;
   const auto path = folder / "log.jsonl";
