@@ -40,6 +40,14 @@ struct bar_chart {
   std::string note = {};
 };
 
+/// A table of values as shades, from 0 to the largest; what is negative or not finite cannot be drawn.
+struct heat_map {
+  std::string title = {}, x_label = {}, y_label = {};
+  std::vector<std::string> columns = {}, rows = {};  // their labels
+  std::vector<std::vector<double>> values = {};      // (rows, columns); the first row is at the top
+  std::string note = {};
+};
+
 /// The mean of each value and of those before it, `window` in all at most. Values that are not finite do not count; where none
 /// counts the mean is NaN.
 inline std::vector<double> moving_average(const std::vector<double>& values, std::size_t window) {

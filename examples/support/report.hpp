@@ -9,6 +9,7 @@
 #include <fstream>
 #include <variant>
 
+#include "heat_map.hpp"
 #include "report_style.hpp"
 #include "svg.hpp"
 
@@ -36,7 +37,7 @@ struct text_sample {
   std::string title = {}, prompt = {}, text = {};
 };
 
-using report_item = std::variant<paragraph, key_figures, line_chart, bar_chart, table, text_sample>;
+using report_item = std::variant<paragraph, key_figures, line_chart, bar_chart, heat_map, table, text_sample>;
 
 struct report_section {
   std::string heading = {}, introduction = {};
@@ -104,6 +105,7 @@ struct item_writer {
   }
   std::string operator()(const line_chart& chart) const { return figure(chart, legend(chart.lines), size); }
   std::string operator()(const bar_chart& chart) const { return figure(chart, "", size); }
+  std::string operator()(const heat_map& map) const { return figure(map, "", size); }
   std::string operator()(const table& t) const {
     std::string out =
         "<figure class=\"table\">\n" + element("figcaption", t.title) + "<div class=\"scroll\"><table>\n<thead><tr>";
@@ -132,7 +134,8 @@ struct item_writer {
 };
 
 inline bool is_chart(const report_item& item) {
-  return std::holds_alternative<line_chart>(item) || std::holds_alternative<bar_chart>(item);
+  return std::holds_alternative<line_chart>(item) || std::holds_alternative<bar_chart>(item) ||
+         std::holds_alternative<heat_map>(item);
 }
 
 /// Neighbouring charts share a row; one alone is wide. So are samples, which one wants to compare.

@@ -55,6 +55,9 @@ text.end { text-anchor: end; }
 .hit:hover { fill: currentColor; fill-opacity: 0.25; }
 .bar { fill: currentColor; fill-opacity: 0.85; }
 .bar:hover { fill-opacity: 1; }
+.cell { fill: currentColor; }
+.cell:hover { stroke: var(--ink); stroke-width: 1.5; }
+.frame { fill: none; stroke: var(--rule); stroke-width: 1; }
 .s0 { color: var(--c0); } .s1 { color: var(--c1); } .s2 { color: var(--c2); } .s3 { color: var(--c3); }
 .s4 { color: var(--c4); } .s5 { color: var(--c5); } .s6 { color: var(--c6); } .s7 { color: var(--c7); }
 .s0 .swatch { border-color: var(--c0); } .s1 .swatch { border-color: var(--c1); } .s2 .swatch { border-color: var(--c2); }

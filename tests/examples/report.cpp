@@ -109,10 +109,17 @@ examples::report page_of(const std::string& text) {
                          .lines = {{text, {1, 2}, {1, 2}, true}, {text, {1, 2}, {3, 4}}},
                          .note = text};
   const bar_chart bars{.title = text, .x_label = text, .y_label = text, .labels = {text, text}, .values = {1, 2}, .note = text};
+  const examples::heat_map map{.title = text,
+                               .x_label = text,
+                               .y_label = text,
+                               .columns = {text, text},
+                               .rows = {text},
+                               .values = {{1, 2}},
+                               .note = text};
   examples::report page{.title = text, .subtitle = text, .footer = text};
   page.sections.push_back({text,
                            text,
-                           {examples::paragraph{text}, examples::key_figures{{{text, text}}}, lines, bars,
+                           {examples::paragraph{text}, examples::key_figures{{{text, text}}}, lines, bars, map,
                             examples::table{text, {text}, {{text, text}}, text}, examples::text_sample{text, text, text}}});
   return page;
 }
@@ -321,12 +328,56 @@ TEST_CASE("report: bars stand on zero, one for each value that can be drawn", "[
   CHECK(count_of(drawn(many, 0), "tick middle") < 12);  // labels that would collide are left out
 }
 
+TEST_CASE("report: a heat map has a cell for each value that can be drawn, as dark as its share of the largest", "[report]") {
+  const examples::heat_map map{.title = "t",
+                               .x_label = "experts",
+                               .y_label = "depth",
+                               .columns = {"a", "b", "c"},
+                               .rows = {"first", "second"},
+                               .values = {{4, 1, 0}, {not_a_number, 2, -1}}};
+  const std::string drawing = drawn(map, 2);
+  CHECK(count_of(drawing, "class=\"cell\"") == 4 + 5);  // and the key
+  CHECK(count_of(drawing, "fill-opacity=\"1.000\"><title>first, a: 4</title>") == 1);
+  CHECK(count_of(drawing, "fill-opacity=\"0.250\"><title>first, b: 1</title>") == 1);
+  CHECK(count_of(drawing, "fill-opacity=\"0.000\"><title>first, c: 0</title>") == 1);
+  CHECK(count_of(drawing, "fill-opacity=\"0.500\"><title>second, b: 2</title>") == 1);
+  for (const char* label : {">a<", ">b<", ">c<", ">first<", ">second<", ">experts<", ">depth<", ">0<", ">4<"})
+    CHECK(count_of(drawing, label + std::string("/text>")) == 1);
+
+  // Cells lie beside and below each other, without gaps.
+  std::vector<std::array<double, 4>> cells;
+  for (std::size_t at = 0; (at = drawing.find("<rect class=\"cell\"", at)) != std::string::npos; ++at) {
+    std::array<double, 4> cell{};
+    REQUIRE(std::sscanf(drawing.c_str() + at, "<rect class=\"cell\" x=\"%lf\" y=\"%lf\" width=\"%lf\" height=\"%lf\"", &cell[0],
+                        &cell[1], &cell[2], &cell[3]) == 4);
+    cells.push_back(cell);
+  }
+  REQUIRE(cells.size() == 9);
+  CHECK(cells[1][0] == Approx(cells[0][0] + cells[0][2]).margin(0.11));
+  CHECK(cells[2][0] == Approx(cells[1][0] + cells[1][2]).margin(0.11));
+  CHECK(cells[3][0] == cells[1][0]);
+  CHECK(cells[3][1] == Approx(cells[1][1] + cells[1][3]).margin(0.11));
+
+  examples::heat_map many{.title = "t", .columns = {}, .rows = {"0"}, .values = {{}}};
+  for (int i = 0; i < 300; ++i) many.columns.push_back("expert " + std::to_string(i)), many.values[0].push_back(i);
+  CHECK(count_of(drawn(many, 0), "tick middle") < 12);  // labels that would collide are left out
+  CHECK(count_of(drawn(examples::heat_map{.title = "t", .columns = {"a"}, .rows = {"b"}, .values = {{0}}}, 0),
+                 "class=\"cell\"") == 6);
+  CHECK(count_of(drawn(examples::heat_map{.title = "t"}, 0), ">no data<") == 1);
+  CHECK(count_of(drawn(examples::heat_map{.title = "t", .columns = {"a"}, .rows = {"b"}, .values = {{not_a_number}}}, 1),
+                 ">no data<") == 1);
+}
+
 TEST_CASE("report: columns that do not fit together are refused with their lengths", "[report]") {
   std::size_t left_out = 0;
   CHECK_THROWS_WITH(svg(line_chart{.title = "t", .lines = {{"loss", {1, 2, 3}, {1}}}}, {}, left_out),
                     Catch::Contains("loss has 3 x and 1 y"));
   CHECK_THROWS_WITH(svg(bar_chart{.title = "t", .labels = {"a"}, .values = {}}, {}, left_out),
                     Catch::Contains("1 labels for 0 bars"));
+  CHECK_THROWS_WITH(svg(examples::heat_map{.title = "t", .columns = {"a"}, .rows = {"b", "c"}, .values = {{1}}}, {}, left_out),
+                    Catch::Contains("1 rows of values for 2 labels"));
+  CHECK_THROWS_WITH(svg(examples::heat_map{.title = "t", .columns = {"a"}, .rows = {"b"}, .values = {{1, 2}}}, {}, left_out),
+                    Catch::Contains("row b has 2 values for 1 columns"));
 }
 
 TEST_CASE("report: the moving average starts at once and skips what is no number", "[report]") {
