@@ -36,8 +36,25 @@ struct ignored_block : gyre::pre_norm_block<gyre::sequence_attention<prose_dims>
 struct ignored_model : gyre::model<prose_dims, gyre::prelude<ignored_block>, gyre::recurrent<gyre::stack<2, ignored_block>>,
                                    gyre::coda<ignored_block>> {};
 
+// A depth-recurrent mixture for bytes: depth attention, attention and 32 experts in one layer, made for 8 steps.
+inline constexpr gyre::dims mixture_prose_dims{.vocab = gyre::byte_tokens::vocabulary,
+                                               .width = 128,
+                                               .heads = 4,
+                                               .kv_heads = 1,
+                                               .mlp = 64,
+                                               .context = 256,
+                                               .mean_steps = 8,
+                                               .rope_base = 10000};
+inline constexpr gyre::attention_options mixture_prose_attention{.query_key_bias = false, .query_key_norm = true};
+inline constexpr gyre::experts mixture_prose_experts{.count = 32, .active = 4, .shared_width = 128, .router_width = 32};
+struct mixture_prose_layer : gyre::mixture<gyre::sequential, gyre::depth_attention<mixture_prose_dims>,
+                                           gyre::sequence_attention<mixture_prose_dims, mixture_prose_attention>,
+                                           gyre::expert_attention<mixture_prose_dims, mixture_prose_experts>> {};
+struct mixture_prose_model : gyre::mixture_model<mixture_prose_dims, mixture_prose_layer> {};
+
 using models =
     gyre::catalogue<gyre::entry<"huginn-prose", prose_model>, gyre::entry<"huginn-hops", hops_model>,
-                    gyre::entry<"failed-collapse", collapse_model>, gyre::entry<"failed-ignored-state", ignored_model>>;
+                    gyre::entry<"mixture-prose", mixture_prose_model>, gyre::entry<"failed-collapse", collapse_model>,
+                    gyre::entry<"failed-ignored-state", ignored_model>>;
 
 }  // namespace examples
