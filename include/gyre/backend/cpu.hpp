@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <span>
 
+#include <gyre/backend/cpu/aligned.hpp>
 #include <gyre/backend/cpu/attention.hpp>
 #include <gyre/backend/cpu/attention_backward.hpp>
 #include <gyre/backend/cpu/cache.hpp>
@@ -41,10 +41,8 @@ class cpu : public detail::cpu_updates<cpu>, public detail::cpu_routing<cpu> {
   int threads() const { return pool_->threads(); }
   thread_pool& pool() const { return *pool_; }
 
-  std::byte* allocate(std::size_t bytes) {
-    return static_cast<std::byte*>(::operator new (bytes, std::align_val_t{arena::alignment}));
-  }
-  void deallocate(std::byte* memory, std::size_t) noexcept { ::operator delete (memory, std::align_val_t{arena::alignment}); }
+  std::byte* allocate(std::size_t bytes) { return detail::take_memory(bytes); }
+  void deallocate(std::byte* memory, std::size_t bytes) noexcept { detail::give_memory_back(memory, bytes); }
 
   template <class T>
   void fill(matrix_view<T> y, std::type_identity_t<T> value) {
