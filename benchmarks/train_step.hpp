@@ -3,7 +3,8 @@
 //
 //   train_step<Model>  items are tokens; GF counts products and scores; of_peak is GF over the rate that the same threads reach in
 //                      registers, measured before every step and after the last
-//   shares<Model>      the same step with a clock around every operation; counters are fractions of the step's time
+//   shares<Model>      the same step with a clock around every operation; counters are fractions of the step's time, and the rate
+//                      of operations that multiply
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -140,11 +141,18 @@ void shares(benchmark::State& state) {
   const double begin = seconds();
   for (auto _ : state) benchmark::DoNotOptimize(t.trainer.step(t.batch()).loss);
   const double whole = seconds() - begin;
+  gyre::batch_layout layout;
+  layout.assign_uniform(rows, length);
+  const auto costs = gyre::plan_pass<Model, timed_cpu, gyre::fp32>(layout, t.draw, true).costs;
   double known = 0;
   for (std::size_t i = 0; i < t.device.times().size(); ++i) {
     if (t.device.times()[i] <= 0) continue;
-    state.counters[std::string(gyre::operation_names[i])] = t.device.times()[i] / whole;
+    const std::string name(gyre::operation_names[i]);
+    state.counters[name] = t.device.times()[i] / whole;
     known += t.device.times()[i];
+    if (costs[i].product_flops > 0)
+      state.counters[name + "_GF"] =
+          costs[i].product_flops * static_cast<double>(state.iterations()) / t.device.times()[i] / 1e9;
   }
   state.counters["rest"] = 1 - known / whole;
 }
