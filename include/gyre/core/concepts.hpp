@@ -13,7 +13,7 @@
 //     open_carry(context&, arena&, index tokens, int steps, carry&)           takes it, zeroed; the gradient's carry likewise
 //     forward and backward then take (…, carry&) and (…, const carry&, carry& gradient) as last arguments
 //   static constexpr index cache_width;            scalars a token that it keeps in a generator's cache
-//   static constexpr bool takes_groups = true;     forward and backward also work with weights of groups (weights::of_groups):
+//   static constexpr bool takes_groups = true;     forward and backward take group_weights too; then backward_assigns holds, and
 //                                                  all parameters are matrices of layers that take groups
 //   static constexpr bool backward_assigns = true; backward has a last argument `bool accumulate`; false: assigns dx
 //   static constexpr int layers;                   of a combinator: the layers of the model that it consists of; 1 without it

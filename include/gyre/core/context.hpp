@@ -37,16 +37,25 @@ struct weights {
   using prepared_type = typename B::template prepared<scalar>;
   const scalar* data = nullptr;
   const prepared_type* prepared = nullptr;
-  index place = 0;      // of `data` in the flat buffer: what a report names a layer by
-  row_groups groups{};  // with a count: these are the first of several layers alike, each of which takes a group of the rows
+  index place = 0;  // of `data` in the flat buffer: what a report names a layer by
 
-  weights operator+(index offset) const { return {data + offset, prepared, place + offset, groups}; }
-  weights of_groups(row_groups g) const { return {data, prepared, place, g}; }
+  weights operator+(index offset) const { return {data + offset, prepared, place + offset}; }
   weight_matrix<scalar, prepared_type> matrix(index out, index in) const { return {{data, out, in, in}, prepared}; }
   /// Columns [first, first + count) of an (out, in) matrix: one block of a fused matrix.
   weight_matrix<scalar, prepared_type> matrix_columns(index out, index in, index first, index count) const {
     return {{data + first, out, count, in}, prepared};
   }
+};
+
+/// The parameters of several layers alike, each of which takes a group of the rows: `first` are those of the first group's layer.
+/// A type of its own, so that a model without such layers compiles no grouped products.
+template <class B, class P>
+struct group_weights {
+  weights<B, P> first;
+  row_groups groups;
+
+  group_weights operator+(index offset) const { return {first + offset, groups}; }
+  auto matrix(index out, index in) const { return first.matrix(out, in); }
 };
 
 /// Cosines and sines of every rotary encoding that a model uses. Filled once, then only read: angles are computed in double and

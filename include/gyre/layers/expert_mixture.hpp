@@ -57,7 +57,7 @@ struct expert_mixture {
       const rows<const T, inputs> gathered = t.gathered;
       c.device.spread(x.view(), static_cast<const std::int32_t*>(k.source), k.active, t.gathered.view());
       if constexpr (together)
-        forward_of(c, w.of_groups(k.groups(F::parameter_count)), gathered, t.results, *t.each);
+        F::forward(c, group_weights<B, P>{w, k.groups(F::parameter_count)}, gathered, t.results, *t.each);
       else
         each_expert<B>(c, k, pairs, [&](int e, index first, index n) {
           forward_of(c, w + e * F::parameter_count, part(gathered, first, n), part(t.results, first, n), t.each[e]);
@@ -87,7 +87,7 @@ struct expert_mixture {
                                 static_cast<const statistic_t<P>*>(k.gates), k.active, d_results.view(), d_gates);
       const rows<const T, outputs> d = d_results;
       if constexpr (together)
-        backward_of(c, w.of_groups(k.groups(F::parameter_count)), dw, *t.each, d, d_gathered, false);
+        F::backward(c, group_weights<B, P>{w, k.groups(F::parameter_count)}, dw, *t.each, d, d_gathered, false);
       else
         each_expert<B>(c, k, pairs, [&](int e, index first, index n) {
           backward_of(c, w + e * F::parameter_count, dw + e * F::parameter_count, t.each[e], part(d, first, n),

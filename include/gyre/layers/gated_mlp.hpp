@@ -32,18 +32,17 @@ struct gated_mlp {
     proj::visit(v, path{&at, "proj"});
   }
 
-  template <class B, class P>
-  static void forward(context<B, P>& c, weights<B, P> w, rows<const activation_t<P>, width> x, rows<activation_t<P>, width> y,
-                      tape<P>& t) {
+  template <class B, class P, class W>
+  static void forward(context<B, P>& c, W w, rows<const activation_t<P>, width> x, rows<activation_t<P>, width> y, tape<P>& t) {
     t.hidden = c.tape.template take_rows<activation_t<P>, 2 * inner>(x.count);
     auto gated = c.tape.template take_rows<activation_t<P>, inner>(x.count);
     fc::forward(c, w, x, t.hidden, t.in);
     c.device.gated_silu(matrix_view<const activation_t<P>>(t.hidden.view()), gated.view());
     proj::forward(c, w + fc::parameter_count, rows<const activation_t<P>, inner>(gated), y, t.out);
   }
-  template <class B, class P>
-  static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
-                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, bool accumulate = true) {
+  template <class B, class P, class W>
+  static void backward(context<B, P>& c, W w, gradient_t<P>* dw, const tape<P>& t, rows<const activation_t<P>, width> dy,
+                       rows<activation_t<P>, width> dx, bool accumulate = true) {
     frame f(c.scratch);
     using T = activation_t<P>;
     auto d_gated = c.scratch.template take_rows<T, inner>(dy.count);

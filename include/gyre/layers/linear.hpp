@@ -1,6 +1,8 @@
 // Linear map without bias: y = x W^T.
 #pragma once
 
+#include <type_traits>
+
 #include <gyre/core/concepts.hpp>
 
 GYRE_BEGIN
@@ -28,20 +30,20 @@ struct linear {
     v.tensor(path{&at, "weight"}, {Out, In}, O.kind, O.parts);
   }
 
-  template <class B, class P>
-  static void forward(context<B, P>& c, weights<B, P> w, rows<const activation_t<P>, In> x, rows<activation_t<P>, Out> y,
-                      tape<P>& t) {
+  /// W: weights, or group_weights.
+  template <class B, class P, class W>
+  static void forward(context<B, P>& c, W w, rows<const activation_t<P>, In> x, rows<activation_t<P>, Out> y, tape<P>& t) {
     t.x = x;
-    if (w.groups.count > 0)
+    if constexpr (std::is_same_v<W, group_weights<B, P>>)
       c.device.grouped_product(x.view(), w.matrix(Out, In), w.groups, y.view(), false);
     else
       c.device.product(x.view(), w.matrix(Out, In), y.view(), false);
   }
-  template <class B, class P>
-  static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
-                       rows<const activation_t<P>, Out> dy, rows<activation_t<P>, In> dx, bool accumulate = true) {
+  template <class B, class P, class W>
+  static void backward(context<B, P>& c, W w, gradient_t<P>* dw, const tape<P>& t, rows<const activation_t<P>, Out> dy,
+                       rows<activation_t<P>, In> dx, bool accumulate = true) {
     const matrix_view<gradient_t<P>> d(dw, Out, In);
-    if (w.groups.count > 0) {
+    if constexpr (std::is_same_v<W, group_weights<B, P>>) {
       c.device.grouped_product_weight_gradient(dy.view(), t.x.view(), w.groups, d);
       c.device.grouped_product_input_gradient(dy.view(), w.matrix(Out, In), w.groups, dx.view(), accumulate);
     } else {
