@@ -44,7 +44,7 @@ inline std::optional<result> run(const experiment& e, const std::filesystem::pat
   const gyre::cpu device(1);
   const auto data = make_task(e.task, e.rows, e.length, gyre::seed{e.seed});
   session_options options;
-  options.folder = folder, options.name = e.name(), options.resume_command = "the same command";
+  options.folder = folder, options.name = e.name();
   std::uint64_t steps = e.steps;
   if (const auto latest = gyre::latest_checkpoint(folder)) {
     const gyre::json kept = checkpoint_data(*latest);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "../../examples/support/mixture_report.hpp"
 #include "../../examples/support/mixture_training.hpp"
 #include "../../examples/support/task_data.hpp"
 #include "scratch_folder.hpp"
@@ -93,6 +94,27 @@ TEST_CASE("a mixture learns what it can, and tells of its experts and depths", "
     }
     CHECK(sum == Approx(1).margin(1e-5));
   }
+}
+
+TEST_CASE("accuracies over a training, and when they first reach what is wanted", "[examples]") {
+  training_records records;
+  for (const auto& [step, all] : {std::pair{10, 0.5}, std::pair{20, 0.91}, std::pair{30, 0.85}, std::pair{40, 0.95}})
+    records.validations.push_back({static_cast<std::uint64_t>(step), "interval", {{8, 1.0, 64}}, {{all, all / 2, 64, 8}}});
+  records.validations.push_back({40, "watch", {{8, 1.0, 64}}, {}});
+  const accuracy_curve curve = curve_of(records, 384);
+  CHECK(curve.tokens == std::vector<double>{3840, 7680, 11520, 15360});
+  CHECK(curve.all == std::vector<double>{0.5, 0.91, 0.85, 0.95});
+  CHECK(curve.last[3] == 0.475);
+  CHECK(tokens_to(curve, 0.9) == 7680);
+  CHECK(tokens_to(curve, 0.95) == 15360);
+  CHECK_FALSE(tokens_to(curve, 0.96));
+
+  gyre::expert_use_report use;
+  use.used_at_least = {1, 0.75, 0.5};
+  CHECK(used_at(use, 3) == 0.5);
+  CHECK_FALSE(used_at(use, 4));
+  use.shared = false;
+  CHECK_FALSE(used_at(use, 1));
 }
 
 TEST_CASE("k hops count one answer a row", "[examples]") {
