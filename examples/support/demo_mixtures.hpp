@@ -71,12 +71,13 @@ inline double seconds_of_step(const std::string& name, const gyre::cpu& device, 
 
 /// Trains one model, or goes on with it; false if it was stopped.
 inline bool train_mixture(mixture_run& run, const mixture_plan& plan, const gyre::cpu& device,
-                          const std::filesystem::path& folder) {
+                          const std::filesystem::path& folder, gyre::index examined) {
   session_options options;
   options.folder = folder, options.name = mixture_title(run.name), options.resume_command = "./run demo mixtures";
   options.resume = gyre::latest_checkpoint(folder).has_value();
-  options.validate_steps = (std::max)(std::uint64_t{1}, plan.steps / 40), options.validation_tokens = 2048;
-  options.last_tokens = 8192, options.watch_steps = 0, options.save_seconds = 30;
+  options.validate_steps = (std::max)(std::uint64_t{1}, plan.steps / 40),
+  options.validation_tokens = (std::min)(gyre::index{2048}, examined);
+  options.last_tokens = (std::min)(gyre::index{8192}, examined), options.watch_steps = 0, options.save_seconds = 30;
   options.settings = plan.settings();
   run.model = make_mixture(run.name, device, plan.rules());
   options.depths = {run.model->steps_of_use()};
@@ -136,7 +137,7 @@ inline int demo_mixtures(arguments& args) {
   for (const std::string& name : names) {
     mixture_run run;
     run.name = name;
-    if (!detail::train_mixture(run, plan, device, folder / name)) return 130;
+    if (!detail::train_mixture(run, plan, device, folder / name, examined)) return 130;
     // By default so many rows that an expert is hit a thousand times at each depth if loads are even.
     std::cerr << "watching experts and depths\n";
     const auto data = plan.data();
