@@ -75,7 +75,7 @@ inline bool train_mixture(mixture_run& run, const mixture_plan& plan, const gyre
   session_options options;
   options.folder = folder, options.name = mixture_title(run.name), options.resume_command = "./run demo mixtures";
   options.resume = gyre::latest_checkpoint(folder).has_value();
-  options.validate_steps = (std::max)(std::uint64_t{1}, plan.steps / 40),
+  options.validate_steps = (std::max)(std::uint64_t{1}, plan.steps / 40);
   options.validation_tokens = (std::min)(gyre::index{2048}, examined);
   options.last_tokens = (std::min)(gyre::index{8192}, examined), options.watch_steps = 0, options.save_seconds = 30;
   options.settings = plan.settings();
@@ -97,8 +97,8 @@ inline int demo_mixtures(arguments& args) {
   plan.seed = args.number<std::uint64_t>("seed", 0, "seed of everything random");
   const int threads = args.number("threads", 0, "threads; 0: all cores");
   const std::string out = args.text("out", "build/demo/mixtures", "folder of checkpoints and report");
-  const auto examined =
-      args.number("examine-tokens", gyre::index{73000}, "held-out tokens on which experts and depths are watched");
+  const auto examined = args.number("examine-tokens", gyre::index{73000},
+                                    "held-out tokens on which experts and depths are watched; the most of a validation too");
   const bool fresh = args.flag("fresh", "removes an earlier demo in --out and starts anew; without it, it goes on");
   if (!args.ready()) return 0;
   gyre::require(plan.minutes > 0 && plan.minutes <= most_minutes, "demo: --minutes is ", plan.minutes,
