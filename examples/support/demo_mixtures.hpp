@@ -90,7 +90,7 @@ inline bool train_mixture(mixture_run& run, const mixture_plan& plan, const gyre
 
 inline int demo_mixtures(arguments& args) {
   mixture_plan plan;
-  plan.task = args.choice("task", task_names(), "permutations", "what to learn");
+  plan.task = args.choice("task", task_names(), "k-hops", "what to learn; permutations want more tokens");
   plan.length = args.number("length", gyre::index{8}, "permutations of a row; no meaning for k-hops");
   plan.minutes = args.number("minutes", 10.0, "time of all three trainings together");
   plan.learning_rate = args.number("lr", 2e-3, "learning rate");

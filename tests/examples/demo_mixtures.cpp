@@ -17,7 +17,8 @@ const std::string demo;
 #endif
 
 std::vector<std::string> small(const std::filesystem::path& out) {
-  return {"mixtures", "--minutes", "0.05", "--length", "2", "--threads", "1", "--out", out.string(), "--examine-tokens", "400"};
+  return {"mixtures",   "--minutes",        "0.05", "--length", "2",           "--threads", "1", "--out",
+          out.string(), "--examine-tokens", "400",  "--task",   "permutations"};
 }
 std::size_t steps_in(const std::filesystem::path& run) {
   if (!std::filesystem::exists(run / "log.jsonl")) return 0;
