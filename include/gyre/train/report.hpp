@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <numbers>
 #include <ostream>
 #include <string>
@@ -29,13 +30,15 @@ struct step_report {
 
 /// One line: "step 12  loss 2.4310 (3.507 bits)  r 9 = 5 + 4  |g| 0.83  lr 0.0004  correlation 0.12  change 0.031".
 GYRE_COLD inline std::string to_string(const step_report& report) {
-  using detail::rounded;
-  return "step " + std::to_string(report.step) + "  loss " + rounded(report.loss, "%.4f") + " (" +
-         rounded(report.bits_per_token(), "%.3f") + " bits)  r " + std::to_string(report.depth.total()) + " = " +
-         std::to_string(report.depth.free_steps) + " + " + std::to_string(report.depth.gradient_steps) + "  |g| " +
-         rounded(report.gradient_norm, "%.3g") + "  lr " + rounded(report.learning_rate, "%.3g") + "  correlation " +
-         rounded(report.seen.token_correlation, "%.3f") + "  change " + rounded(report.seen.relative_change, "%.3g") +
-         (report.expert_load > 0 ? "  load " + rounded(report.expert_load, "%.2f") : std::string());
+  char text[1280];  // three numbers in plain digits of at most 320 characters, the others of at most 20
+  const int used = std::snprintf(
+      text, sizeof text, "step %llu  loss %.4f (%.3f bits)  r %d = %d + %d  |g| %.3g  lr %.3g  correlation %.3f  change %.3g",
+      static_cast<unsigned long long>(report.step), report.loss, report.bits_per_token(), report.depth.total(),
+      report.depth.free_steps, report.depth.gradient_steps, report.gradient_norm, report.learning_rate,
+      report.seen.token_correlation, report.seen.relative_change);
+  if (report.expert_load > 0 && used > 0 && used < 1000)
+    std::snprintf(text + used, sizeof text - static_cast<std::size_t>(used), "  load %.2f", report.expert_load);
+  return text;
 }
 inline std::ostream& operator<<(std::ostream& out, const step_report& report) { return out << to_string(report); }
 
