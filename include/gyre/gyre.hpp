@@ -9,6 +9,7 @@
 #include <gyre/compose/chain.hpp>
 #include <gyre/compose/checkpoint.hpp>
 #include <gyre/compose/mixture.hpp>
+#include <gyre/compose/normed_state.hpp>
 #include <gyre/compose/recurrent.hpp>
 #include <gyre/compose/residual.hpp>
 #include <gyre/compose/stack.hpp>

@@ -1,4 +1,4 @@
-// expect: sequence_attention: a mixture of projections must be sparse (projections.active < projections.count)
+// expect: sequence_attention: a mixture of projections must be sparse (projections.active < projections.count), or one of one
 #include <gyre/layers/sequence_attention.hpp>
 
 inline constexpr gyre::dims sizes{.width = 16, .heads = 2, .mlp = 8, .context = 4};

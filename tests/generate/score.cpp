@@ -1,8 +1,11 @@
 // Log-likelihoods of given continuations.
 #include <catch2/catch.hpp>
 
+#include <gyre/backend/cpu.hpp>
 #include <gyre/generate/generator.hpp>
 #include <gyre/generate/score.hpp>
+#include <gyre/layers/depth_attention.hpp>
+#include <gyre/model/mixture_model.hpp>
 
 #include "generate/support.hpp"
 
@@ -15,6 +18,11 @@ double log_likelihood(const double* logits, int vocabulary, gyre::token t) {
   for (int v = 0; v < vocabulary; ++v) total += std::exp(logits[v]);
   return logits[t] - std::log(total);
 }
+
+constexpr gyre::dims narrow{.vocab = 23, .width = 16, .heads = 4, .mlp = 4, .context = 24};
+struct Narrow : gyre::model<narrow, gyre::recurrent<Block<narrow>>> {};
+struct Remembering : gyre::mixture_model<plain, gyre::mixture<gyre::sequential, gyre::depth_attention<plain>,
+                                                              gyre::sequence_attention<plain>, gyre::gated_mlp<plain>>> {};
 
 }  // namespace
 
@@ -92,4 +100,29 @@ TEST_CASE("a scorer serves again and refuses what it cannot score", "[score]") {
   const gyre::score_item outside{all.first(2), bad};
   CHECK_THROWS_WITH(scorer({&outside, 1}, 4), Catch::Contains("token 23 of item 0"));
   CHECK_THROWS_WITH(gyre::scorer(net, {.rows = 0}), Catch::Contains("rows is 0"));
+}
+
+TEST_CASE("a plan for scoring holds where attention is what takes most memory", "[score]") {
+  const auto net = make_net<Narrow, gyre::fp32>(4, gyre::cpu{1});
+  const auto text = random_tokens(24, 23, 1);
+  const std::span<const gyre::token> all(text);
+  for (const int r : {1, 4}) CHECK(gyre::score(net, all.first(4), all.subspan(4), r).log_likelihoods.size() == 20);
+}
+
+TEST_CASE("with a memory over depths too, scoring with an exit rule is decoding the given text", "[score]") {
+  const auto net = make_net<Remembering, gyre::fp64>(4);
+  const auto prompt = random_tokens(5, 23, 1);
+  gyre::generation_request r;
+  r.prompt = prompt, r.exit = gyre::exits::latent_diff{.below = 0.5f, .cap = 8}, r.max_new = 15;
+  r.key = 3, r.of = gyre::seed{9}, r.choose.greedy = true;
+  gyre::generator generator(net);
+  const auto id = generator.start(r);
+  generator.run();
+  const auto spoken = generator.take(id);
+  REQUIRE(*std::min_element(spoken.steps.begin(), spoken.steps.end()) < 8);
+  const auto scored = gyre::score(net, std::span<const gyre::token>(prompt), std::span<const gyre::token>(spoken.tokens),
+                                  r.exit, {.of = gyre::seed{9}, .key = 3});
+  REQUIRE(scored.log_likelihoods.size() == spoken.tokens.size());
+  for (std::size_t n = 0; n < spoken.tokens.size(); ++n)
+    CHECK(std::abs(scored.log_likelihoods[n] - spoken.log_probabilities[n]) <= 1e-11);
 }

@@ -41,3 +41,7 @@ TEST_CASE("output projections of branches without a norm start smaller by the ro
   CHECK(variance.operator()<bare>(gyre::role::expert_key) == 1);
   CHECK(variance.operator()<bare>(gyre::role::embedding) == Approx(4e-4));
 }
+
+TEST_CASE("a stack has the depth that it has", "[cost]") {
+  CHECK_THROWS_WITH(gyre::sizes_of<Layered>(4), "sizes_of: a stack of 3 layers has that depth, not 4");
+}

@@ -47,7 +47,8 @@ TEST_CASE("rules alone make a difference, also where every tensor is the same", 
 TEST_CASE("rules that have changed are listed, and the run goes on", "[checkpoint]") {
   const saved s;
   network net(gyre::reference{}, gyre::seed{2});
-  gyre::trainer other(net, gyre::adamw{.lr = 0.5}, gyre::uniform_depth{.low = 1, .high = 2}, {.seed = gyre::seed{4}});
+  gyre::trainer other(net, gyre::adamw{.lr = 0.5}, gyre::uniform_depth{.low = 1, .high = 2},
+                      {.seed = gyre::seed{4}, .balance = {.rate = 0.5}});
   const gyre::resumed loaded = gyre::load_checkpoint(other, s.path);
   CHECK(other.steps() == 1);
   std::string all;
@@ -58,6 +59,7 @@ TEST_CASE("rules that have changed are listed, and the run goes on", "[checkpoin
   CHECK(contains(all, "depth.steps: 2 in the checkpoint, nothing here"));
   CHECK(contains(all, "depth.high: nothing in the checkpoint, 2 here"));
   CHECK(contains(all, "options.seed: 0 in the checkpoint, 4 here"));
+  CHECK(contains(all, "options.balance.rate: 0.01 in the checkpoint, 0.5 here"));
 }
 
 TEST_CASE("weights load alone, from a checkpoint or a bare file, and convert", "[checkpoint]") {

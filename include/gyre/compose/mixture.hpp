@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <gyre/compose/chain.hpp>
+#include <gyre/compose/normed_state.hpp>
 #include <gyre/compose/residual.hpp>
 
 GYRE_BEGIN
@@ -229,53 +230,12 @@ struct mixture_body {
   using type = decltype(pick());
 };
 
-/// The new state, normed.
-template <layer L, dims D>
-struct normed_state {
-  static constexpr int width = L::inputs, inputs = width, outputs = width;
-  using norm = gyre::rms_norm<D, gain::learned, width>;
-  static constexpr index norm_at = L::parameter_count, parameter_count = norm_at + norm::parameter_count;
-  static constexpr index cache_width = gyre::cache_width<L>;
-  template <class P>
-  struct tape {
-    tape_t<L, P> inner;
-    tape_t<norm, P> after;
-  };
-  template <class P>
-  struct carry {
-    carry_t<L, P> inner;
-  };
-  template <class V>
-  static constexpr void visit(V& v, const path& at) {
-    L::visit(v, at);
-    norm::visit(v, path{&at, "state_norm"});
-  }
-  template <class B, class P>
-  static void open_carry(context<B, P>& c, arena& memory, index tokens, int steps, carry<P>& k) {
-    gyre::open_carry<L>(c, memory, tokens, steps, k.inner);
-  }
-  template <class B, class P>
-  static void forward(context<B, P>& c, weights<B, P> w, rows<const activation_t<P>, width> x, rows<activation_t<P>, width> y,
-                      tape<P>& t, carry<P>& k) {
-    auto state = c.tape.template take_rows<activation_t<P>, width>(x.count);
-    forward_through<L>(c, w, x, state, t.inner, k.inner);
-    norm::forward(c, w + norm_at, rows<const activation_t<P>, width>(state), y, t.after);
-  }
-  template <class B, class P>
-  static void backward(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, const tape<P>& t,
-                       rows<const activation_t<P>, width> dy, rows<activation_t<P>, width> dx, const carry<P>& k,
-                       carry<P>& dk) {
-    using T = activation_t<P>;
-    frame f(c.scratch);
-    auto d = c.scratch.template take_rows<T, width>(dy.count);
-    c.device.fill(d.view(), T(0));
-    norm::backward(c, w + norm_at, dw + norm_at, t.after, dy, d);
-    backward_through<L>(c, w, dw, t.inner, rows<const T, width>(d), dx, k.inner, dk.inner);
-  }
-};
-
 template <class Form, layer First, layer... Rest>
 struct mixture_layer {
+  static_assert(sizeof...(Rest) < 4, "mixture: one to four branches");
+  static_assert(((First::inputs == Rest::inputs && First::outputs == Rest::outputs) && ... &&
+                 (First::inputs == First::outputs)),
+                "mixture: all branches must keep the width of the residual stream");
   using body = typename mixture_body<Form, First, Rest...>::type;
   using type = std::conditional_t<Form::norm_of_state, normed_state<body, First::shape>, body>;
 };
@@ -298,7 +258,6 @@ consteval bool names_differ() {
 /// is the layered baseline.
 template <class Form, layer... Branches>
 struct mixture : detail::mixture_layer<Form, Branches...>::type {
-  static_assert(sizeof...(Branches) >= 1 && sizeof...(Branches) <= 4, "mixture: one to four branches");
   static_assert(detail::names_differ<Branches...>(), "mixture: two branches of one kind would share their tensors' names");
   static constexpr int layers = 1;
   /// Branches that add to the stream without a norm of what they give: what mixture_initialisation takes.

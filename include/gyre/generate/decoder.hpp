@@ -167,6 +167,8 @@ class decoder {
   const network<A, B, P>& net() const { return net_; }
   void observe_passes(pass_observer<P>* observer) { observer_ = observer; }
   const cache_plan& caches() const { return caches_; }
+  /// Whether the recurrence keeps a memory across its steps: then rows of one round cannot leave one by one.
+  bool remembers() const { return remembers_; }
 
   /// Logits of the shares that want them; with `targets` (one a token, negative: does not count) the losses besides. The caller
   /// has checked tokens and positions and has made room in the caches.

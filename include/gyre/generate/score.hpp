@@ -102,8 +102,14 @@ class scorer {
         share.cache->open(decoder_.caches(), exit.most_steps(), rows_of(items[i]));
         share.ids = prompt, share.may_exit = options_.exit_in_prompt;
         shares_.push_back(share);
-        share.ids = fed, share.past = static_cast<index>(prompt.size()), share.may_exit = true;
-        if (!fed.empty()) shares_.push_back(share);
+        share.past = static_cast<index>(prompt.size()), share.may_exit = true;
+        // Tokens that leave one by one run one by one where layers keep a memory of each over its depths.
+        const std::size_t together = decoder_.remembers() ? 1 : (std::max)(fed.size(), std::size_t{1});
+        for (std::size_t at = 0; at < fed.size(); at += together) {
+          share.ids = fed.subspan(at, (std::min)(together, fed.size() - at));
+          shares_.push_back(share);
+          share.past += static_cast<index>(share.ids.size());
+        }
       } else {
         joined_.resize((std::max)(joined_.size(), items.size()));
         joined_[i].assign(prompt.begin(), prompt.end());

@@ -51,11 +51,12 @@ struct depth_attention {
   using proj = linear<q_width, width, linear_options{role::output_projection}>;
   using q_norm = head_norm<D.heads, head_width, O.norm_gain>;
   using k_norm = head_norm<D.key_value_heads(), head_width, O.norm_gain>;
+  static_assert(
+      O.projections.count == 1 ? O.projections.active == 1 : O.projections.active < O.projections.count,
+      "depth_attention: a mixture of projections must be sparse (projections.active < projections.count), or one of one");
   using chooser = router<width, O.projections>;
   using qkv_mixture = expert_mixture<O.projections.count, qkv>;
   using proj_mixture = expert_mixture<O.projections.count, proj>;
-  static_assert(O.projections.count == 1 || O.projections.active < O.projections.count,
-                "depth_attention: a mixture of projections must be sparse (projections.active < projections.count)");
   static constexpr index k_norm_at = O.query_key_norm ? q_norm::parameter_count : 0;
   static constexpr index router_at = 2 * k_norm_at, qkv_at = router_at + chooser::parameter_count;
   static constexpr index proj_at = qkv_at + qkv_mixture::parameter_count;

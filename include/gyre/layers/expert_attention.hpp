@@ -32,6 +32,16 @@ constexpr dims with_mlp(dims d, int mlp) {
 constexpr int or_else(int value, int otherwise) { return value > 0 ? value : otherwise; }
 }  // namespace detail
 
+namespace detail {
+template <class L, int Width>
+consteval bool keeps_width_and_forgets() {
+  if constexpr (layer<L>)
+    return L::inputs == Width && L::outputs == Width && forgets<L>;
+  else
+    return false;
+}
+}  // namespace detail
+
 /// Stands for an absent shared expert.
 struct no_shared_expert {};
 
@@ -45,6 +55,11 @@ struct expert_attention {
   static_assert(Expert::inputs == D.width && Expert::outputs == D.width,
                 "expert_attention: an expert must keep the width of the model");
   static constexpr bool shares = !std::is_same_v<Shared, no_shared_expert>;
+  static_assert(O.width >= 0 && O.shared_width >= 0,
+                "expert_attention: widths of experts must not be negative (0: as dims.mlp)");
+  static_assert(
+      !shares || detail::keeps_width_and_forgets<Shared, D.width>(),
+      "expert_attention: the shared expert must be a layer that keeps the width of the model, without a memory over depths");
 
   static constexpr dims shape = D;
   static constexpr std::string_view name = "experts";

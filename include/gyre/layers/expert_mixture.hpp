@@ -11,6 +11,18 @@ namespace detail {
 /// Whether the layer has no carry, or one without pointers, as a combinator of layers without a carry has.
 template <class L>
 inline constexpr bool forgets = alignof(carry_t<L, fp32>) == 1;
+/// Whether the layer treats rows one by one: no attention over the sequence, and no router, which reports on whole batches.
+struct row_visitor {
+  bool alone = true;
+  constexpr void tensor(const path&, tensor_shape, role r, tensor_parts = {}) { alone = alone && r != role::selection_bias; }
+  constexpr void rotary(rotary_spec) { alone = false; }
+};
+template <class L>
+consteval bool treats_rows_alone() {
+  row_visitor v;
+  L::visit(v, path{});
+  return v.alone && gyre::cache_width<L> == 0;
+}
 }  // namespace detail
 
 /// y = sum over the chosen experts of gate_e F_e(x). Nothing is dropped: an expert takes as many tokens as chose it, or none.
@@ -20,9 +32,13 @@ inline constexpr bool forgets = alignof(carry_t<L, fp32>) == 1;
 /// itself, bit for bit.
 template <int Count, layer F>
 struct expert_mixture {
-  static_assert(Count > 0, "expert_mixture: there must be at least one expert");
-  static_assert(detail::forgets<F>, "expert_mixture: an expert must not have a memory over depths, for its rows change");
   static constexpr bool mixes = Count > 1, together = detail::takes_groups<F>;
+  static_assert(Count > 0, "expert_mixture: there must be at least one expert");
+  static_assert(!mixes || detail::forgets<F>,
+                "expert_mixture: an expert must not have a memory over depths, for its rows change");
+  static_assert(
+      !mixes || detail::treats_rows_alone<F>(),
+      "expert_mixture: an expert must treat rows one by one; attention over the sequence and routers need whole batches");
   static constexpr int inputs = F::inputs, outputs = F::outputs;
   static constexpr index parameter_count = Count * F::parameter_count;
 

@@ -49,6 +49,8 @@ struct router {
   static_assert(R.active > 0, "router: a token must use at least one expert");
   static_assert(R.active <= R.count, "router: a token cannot use more experts than there are (active <= count)");
   static_assert(R.router_width > 0, "router: router_width must be at least 1");
+  static_assert(R.base > 0, "router: the base of the depth encoding must be positive");
+  static_assert(R.balance_weight >= 0 && R.z_weight >= 0, "router: the weights of its losses must not be negative");
   static_assert(R.bias_rows > 0, "router: the selection bias must have at least one row");
   static_assert(R.encoding != depth_encoding::forward || R.router_width % 2 == 0,
                 "router: the forward encoding turns pairs, so router_width must be even");

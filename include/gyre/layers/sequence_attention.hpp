@@ -21,6 +21,10 @@ struct attention_options {
   constexpr bool operator==(const attention_options&) const = default;
 };
 
+/// The rules of sequence attention in attention mixtures (attention_mixtures, section 2): norms of queries and keys, no bias. The family's
+/// dims.rope_base is 10000.
+inline constexpr attention_options mixture_attention{.query_key_bias = false, .query_key_norm = true};
+
 /// recurrent_depth, section 1: fused Wqkv with rows [q heads | k heads | v heads], bias on q and k, rotary encoding at the
 /// token's absolute position, scores scaled by 1 / sqrt(d), output projection; no other biases. With grouped queries G of H
 /// heads hold keys and values, and the bias has H + G rows.
@@ -50,11 +54,12 @@ struct sequence_attention {
   using proj = linear<q_width, width, linear_options{role::output_projection}>;
   using q_norm = head_norm<D.heads, D.width_per_head(), O.norm_gain>;
   using k_norm = head_norm<D.key_value_heads(), D.width_per_head(), O.norm_gain>;
+  static_assert(
+      O.projections.count == 1 ? O.projections.active == 1 : O.projections.active < O.projections.count,
+      "sequence_attention: a mixture of projections must be sparse (projections.active < projections.count), or one of one");
   using chooser = router<width, O.projections>;
   using qkv_mixture = expert_mixture<O.projections.count, qkv>;
   using proj_mixture = expert_mixture<O.projections.count, proj>;
-  static_assert(O.projections.count == 1 || O.projections.active < O.projections.count,
-                "sequence_attention: a mixture of projections must be sparse (projections.active < projections.count)");
   static constexpr index bias_count = O.query_key_bias ? qk_width : 0,
                          gain_count = O.query_key_norm ? q_norm::parameter_count : 0;
   static constexpr index q_norm_at = bias_count, k_norm_at = q_norm_at + gain_count, router_at = k_norm_at + gain_count,
@@ -112,8 +117,8 @@ struct sequence_attention {
     c.device.rotary(query_key(t), O.query_key_bias ? w.data : nullptr, c.layout.positions(), c.tables.find(rotary), turned());
     const matrix_view<const T> qk = query_key(t), q = qk.columns(0, q_width), k = qk.columns(q_width, kv_width),
                                v = t.fused.view().columns(qk_width, kv_width);
+    t.lse = c.tape.template take<statistic_t<P>>(x.count * D.heads);  // always: a plan holds with and without a cache
     if (c.lanes.empty()) {
-      t.lse = c.tape.template take<statistic_t<P>>(x.count * D.heads);
       c.device.attention(q, k, v, c.layout, heads(), t.read.view(), t.lse);
     } else {
       c.device.cache_append(k, v, c.layout, c.lanes, c.cache_cursor);

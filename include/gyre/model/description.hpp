@@ -128,7 +128,8 @@ struct describer {
   }
   template <dims D, experts O, class Expert, class Shared>
   static std::string text(const expert_attention<D, O, Expert, Shared>*) {
-    std::string out = "expert_attention(" + routing_text(O.routing()) + ", each " + of<Expert>();
+    std::string out =
+        "expert_attention(" + (O.count > 1 ? routing_text(O.routing()) + ", each " : std::string("one ")) + of<Expert>();
     if constexpr (expert_attention<D, O, Expert, Shared>::shares) out += ", shared " + of<Shared>();
     return out + ")";
   }

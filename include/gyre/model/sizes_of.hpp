@@ -20,7 +20,7 @@ namespace detail {
 /// is answered with false.
 struct size_reader {
   mixture_sizes s;
-  bool known = true;
+  bool known = true, biased = false;
 
   template <class L>
   constexpr void read() {
@@ -52,27 +52,30 @@ struct size_reader {
   template <dims D, attention_options O>
   constexpr void branch(const sequence_attention<D, O>*) {
     s.heads = D.heads, s.kv_heads = D.key_value_heads();
-    attention(D.width_per_head(), O.query_key_norm && O.norm_gain == gain::learned, O.projections);
-    if (O.query_key_bias) known = false;
+    attention(D.width_per_head(), O.query_key_norm, O.norm_gain, O.projections);
+    if (O.query_key_bias) biased = true;
   }
   template <dims D, depth_attention_options O>
   constexpr void branch(const gyre::depth_attention<D, O>*) {
     s.depth_heads = D.heads, s.depth_kv_heads = D.key_value_heads(), s.exclusive_depth = O.exclusive;
-    attention(D.width_per_head(), O.query_key_norm && O.norm_gain == gain::learned, O.projections);
+    attention(D.width_per_head(), O.query_key_norm, O.norm_gain, O.projections);
   }
   template <dims D>
   constexpr void branch(const gated_mlp<D>*) {
+    one_mlp();
     s.shared_width = D.mlp;
   }
   template <dims D, experts O, class Expert, class Shared>
   constexpr void branch(const expert_attention<D, O, Expert, Shared>*) {
+    one_mlp();
     s.experts = O.count, s.active = O.active;
     if (O.count < 2) known = false;
     router(O.router_width);
     s.expert_width = inner(static_cast<const Expert*>(nullptr));
     s.shared_width = inner(static_cast<const Shared*>(nullptr));
   }
-  constexpr void attention(int head_width, bool normed, routing projections) {
+  constexpr void attention(int head_width, bool normed, gain g, routing projections) {
+    if (normed && g == gain::none) known = false;
     if (attentions_ > 0 && (s.head_width != head_width || s.query_key_norm != normed ||
                             s.projection_experts != projections.count || s.active_projections != projections.active))
       known = false;
@@ -80,6 +83,10 @@ struct size_reader {
     s.head_width = head_width, s.query_key_norm = normed;
     s.projection_experts = projections.count, s.active_projections = projections.active;
     if (projections.count > 1) router(projections.router_width);
+  }
+  constexpr void one_mlp() {
+    if (has_mlp_) known = false;
+    has_mlp_ = true;
   }
   constexpr void router(int width) {
     if (s.router_width > 0 && s.router_width != width) known = false;
@@ -93,13 +100,16 @@ struct size_reader {
   }
 
   int attentions_ = 0;
+  bool has_mlp_ = false;
 };
 
 }  // namespace detail
 
-/// The sizes of a model that is one mixture, applied `depth` times, or a stack of mixtures, which has its own depth; attending over
-/// a full context. The closed form knows mixtures whose attentions agree in head width, norms and mixed projections, without q/k
-/// bias, and experts that are gated MLPs; for others, or with prelude, coda or injection, this fails to compile.
+/// The sizes of a model that is one mixture, applied `depth` times, or a stack of `depth` mixtures that runs once; attending over
+/// a full context. The closed form knows mixtures of at most one attention of each kind and one MLP or expert attention, whose
+/// attentions agree in head width, norms (with gains) and mixed projections and have no q/k bias, with experts that are gated MLPs; for
+/// others, or with prelude, coda or injection, this fails to compile, and plan_pass tells the cost. Throws for another depth than a
+/// stack has.
 template <architecture A>
 constexpr mixture_sizes sizes_of(index depth) {
   constexpr detail::size_reader reader = [] {
@@ -107,11 +117,17 @@ constexpr mixture_sizes sizes_of(index depth) {
     r.template read<typename A::loop::body>();
     return r;
   }();
-  static_assert(reader.known && !A::has_prelude && !A::has_coda && !A::loop::uses_input && A::loop::norm_follows == false,
-                "sizes_of: the closed form of the cost knows models of one mixture or a stack of mixtures");
+  static_assert(!reader.biased,
+                "sizes_of: the closed form of the cost knows no q/k bias (attention_options.query_key_bias = false)");
+  static_assert(reader.known && !A::has_prelude && !A::has_coda && !A::loop::uses_input && A::loop::norm_follows == false &&
+                    A::rules.final_gain == gain::learned,
+                "sizes_of: the closed form of the cost does not know a part of this model; see sizes_of, or ask plan_pass");
   mixture_sizes s = reader.s;
   s.vocab = A::shape.vocab, s.width = A::width, s.context = A::shape.context, s.tied_head = A::rules.tied_head;
-  if (s.layers == 1) s.depth = depth;
+  if (s.layers == 1)
+    s.depth = depth;
+  else
+    require(depth == s.layers, "sizes_of: a stack of ", s.layers, " layers has that depth, not ", depth);
   return s;
 }
 

@@ -111,6 +111,18 @@ void check_finite(const std::string& what, const std::vector<tensor_source>& ten
   }
 }
 
+/// Throws where a file's tensor holds numbers that are not finite, before anything of it is used.
+template <class T>
+void check_finite(const safetensors_reader& file, const std::vector<tensor_source>& here) {
+  std::vector<T> values;
+  for (tensor_source t : here) {
+    values.resize(static_cast<std::size_t>(file.at(t.name).count()));
+    t.data = values.data();
+    read_tensors<T>(file, {t});
+    check_finite<T>(file.source(), {t});
+  }
+}
+
 /// state.json of a checkpoint.
 struct state_document {
   std::string source;
@@ -248,7 +260,7 @@ inline std::optional<std::filesystem::path> latest_checkpoint(const std::filesys
 }
 
 /// Puts a trainer where it was when the checkpoint was saved. Everything is checked before anything changes: format,
-/// architecture, precision, optimiser, and each tensor's name, shape and type.
+/// architecture, precision, optimiser, each tensor's name, shape and type, and that all numbers are finite.
 template <class Trainer>
 resumed load_checkpoint(Trainer& trainer, const std::filesystem::path& folder) {
   using scalar = typename Trainer::network_type::scalar;
@@ -277,6 +289,8 @@ resumed load_checkpoint(Trainer& trainer, const std::filesystem::path& folder) {
   const std::uint64_t rows = state["rows"].uint64(), tokens = state["tokens"].uint64();
   detail::list_differences(rules.value(), here, "", loaded.differences);
 
+  detail::check_finite<scalar>(weights, weights_here);
+  detail::check_finite<scalar>(moments, moments_here);
   detail::read_tensors<scalar>(weights, weights_here);
   detail::read_tensors<scalar>(moments, moments_here);
   trainer.resume(loaded.step, rows, tokens);
@@ -307,7 +321,7 @@ inline evaluation_settings evaluation_of(const std::filesystem::path& checkpoint
 }
 
 /// Loads weights alone: from a checkpoint, or from any safetensors file with this architecture's names and shapes. F16, BF16,
-/// F32 and F64 are converted to the network's type. A weight that is not finite is refused, when the others have been read.
+/// F32 and F64 are converted to the network's type. A weight that is not finite is refused before any has changed.
 template <class Network>
 void load_weights(Network& net, const std::filesystem::path& from) {
   using A = typename Network::architecture_type;
@@ -323,8 +337,8 @@ void load_weights(Network& net, const std::filesystem::path& from) {
             detail::in_quotes(value), " is of another architecture than this program's ", detail::in_quotes(fingerprint<A>()));
   const std::vector<tensor_source> here = detail::weight_tensors(net);
   detail::check_tensors(file, here, false);
+  detail::check_finite<typename Network::scalar>(file, here);
   detail::read_tensors<typename Network::scalar>(file, here);
-  detail::check_finite<typename Network::scalar>(file.source(), here);
   net.refresh();
 }
 

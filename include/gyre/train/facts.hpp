@@ -79,6 +79,7 @@ inline json facts(const trainer_options& o) {
                             {"total_steps", o.total_steps},
                             {"clip", std::move(clip)},
                             {"state_scale", o.state_scale},
+                            {"balance", detail::object_of({{"rate", o.balance.rate}, {"frozen", o.balance.frozen}})},
                             {"depth_per_micro_batch", o.depth_per_micro_batch}});
 }
 
