@@ -126,8 +126,8 @@ constexpr mixture_sizes sizes_of(index depth) {
   s.vocab = A::shape.vocab, s.width = A::width, s.context = A::shape.context, s.tied_head = A::rules.tied_head;
   if (s.layers == 1)
     s.depth = depth;
-  else
-    require(depth == s.layers, "sizes_of: a stack of ", s.layers, " layers has that depth, not ", depth);
+  else if (depth != s.layers)
+    fail("sizes_of: a stack of ", s.layers, " layers has that depth, not ", depth);
   return s;
 }
 
