@@ -39,7 +39,7 @@ TEST_CASE("tasks: fresh rows each step and micro-batch, others for examinations"
     const std::vector<token> again = copy(data->next(7, 1, 8).inputs);
     CHECK(again == copy(make_task(name, 4, 6, gyre::seed{3})->next(7, 1, 1).inputs));  // whatever the depth
     gyre::index rows = 0, counted = 0;
-    for (const std::uint64_t examination : {0, 1})
+    for (const std::uint64_t examination : {std::uint64_t{0}, std::uint64_t{1}})
       for (const gyre::batch& b : data->held_out_rows(1000, examination)) {
         CHECK(b.rows * b.length <= 4096);
         rows += b.rows;

@@ -75,7 +75,8 @@ TEST_CASE("loads count every token at every depth, and no padding", "[trainer]")
   REQUIRE(trainer.loads().routers().size() == 2);
   for (const auto& router : trainer.loads().routers()) CHECK(sum(router.load) == 4 * 8 * 3 * 2);
   // Row 1 counts up to its fifth token, row 2 not at all; a target that does not count between others changes nothing.
-  for (std::size_t i : {13, 14, 15, 3, 16, 17, 18, 19, 20, 21, 22, 23}) t.targets[i] = -1;
+  for (const std::size_t i : std::initializer_list<std::size_t>{13, 14, 15, 3, 16, 17, 18, 19, 20, 21, 22, 23})
+    t.targets[i] = -1;
   const gyre::step_report report = trainer.step(std::vector<gyre::batch>{t.all(), tokens(4).all()});
   for (const auto& router : trainer.loads().routers()) {
     CHECK(sum(router.load) == (8 + 5 + 8 + 4 * 8) * 3 * 2);
