@@ -55,7 +55,9 @@ TEST_CASE("Kills: after each of 100 the last complete checkpoint is whole and no
   const auto once = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin).count();
   int left_behind = 0, died_early = 0;
   std::uint64_t reached = 1;
-  for (int kill = 0; kill < 100; ++kill) {
+  // How far a child gets before it is killed differs between machines: go on until enough has been seen.
+  int kills = 0;
+  for (; kills < 100 || (kills < 1000 && (left_behind < 20 || reached <= 20)); ++kills) {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
@@ -89,5 +91,5 @@ TEST_CASE("Kills: after each of 100 the last complete checkpoint is whole and no
   for (const auto& entry : fs::directory_iterator(run.path()))
     CHECK(entry.path().filename().string().find(".tmp-") == std::string::npos);
   CHECK(gyre::complete_folders(run.path(), "step-").size() == 2);
-  WARN("100 kills: " << left_behind << " left a temporary, step " << reached << " reached");
+  WARN(kills << " kills: " << left_behind << " left a temporary, step " << reached << " reached");
 }
