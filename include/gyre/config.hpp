@@ -40,5 +40,9 @@
 #endif
 
 // Opens and closes namespace gyre. Everything public lives in gyre::; what users must not touch is in gyre::detail.
-#define GYRE_BEGIN namespace gyre { inline namespace GYRE_ABI {
-#define GYRE_END } }
+#define GYRE_BEGIN \
+  namespace gyre { \
+  inline namespace GYRE_ABI {
+#define GYRE_END \
+  }              \
+  }

@@ -29,7 +29,7 @@ struct fixture {
 TEST_CASE("the plan of a pass is exactly what it takes") {
   fixture f;
   for (const auto& lengths : {std::vector<gyre::index>{5, 5}, std::vector<gyre::index>{1}, std::vector<gyre::index>{3, 1, 4},
-                       std::vector<gyre::index>{}})
+                              std::vector<gyre::index>{}})
     for (gyre::depth_draw draw : {gyre::depth_draw{0, 1}, gyre::depth_draw{1, 2}, gyre::depth_draw{7, 3}})
       for (bool gradients : {true, false}) {
         gyre::batch_layout layout;

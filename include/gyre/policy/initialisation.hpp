@@ -19,50 +19,37 @@ struct model_facts {
   double effective_depth = 0;  // layers executed at the mean number of steps: lP + rbar lR + lC
 };
 
+namespace detail {
+/// What starts alike in every scheme here: factors at 1, biases and routers' state at 0, keys of experts at variance 1.
+constexpr bool starts_alike(role r) { return !is_matrix(r) && r != role::embedding && r != role::head; }
+constexpr initial_value start_of(role r) {
+  return r == role::gain         ? initial_value{.constant = 1}
+         : r == role::expert_key ? initial_value{.variance = 1}
+                                 : initial_value{};
+}
+}  // namespace detail
+
 /// recurrent_depth, section 2: variance 2 / (5 h), for output projections 1 / (5 h L) with L the effective depth; gains 1,
 /// biases 0.
 struct huginn_initialisation {
   static constexpr initial_value of(role r, const tensor_shape&, model_facts facts) {
-    switch (r) {
-      case role::gain:
-        return {.constant = 1};
-      case role::bias:
-      case role::selection_bias:
-        return {};
-      case role::expert_key:
-        return {.variance = 1};
-      case role::output_projection:
-        return {.variance = 1 / (5.0 * facts.width * facts.effective_depth)};
-      default:
-        return {.variance = 2 / (5.0 * facts.width)};
-    }
+    if (detail::starts_alike(r)) return detail::start_of(r);
+    if (r == role::output_projection) return {.variance = 1 / (5.0 * facts.width * facts.effective_depth)};
+    return {.variance = 2 / (5.0 * facts.width)};
   }
 };
 
 /// attention_mixtures, section 1 (ours): embedding 0.02^2, expert keys 1, other matrices 1 / fan-in, of normal numbers that are
-/// cut at 3 std as every scheme's are. Without norms of what branches
-/// give (pre_norm) the branches of all depths add up, so output projections are divided by sqrt(BranchesPerLayer D).
+/// cut at 3 std as every scheme's are. Without norms of what branches give (pre_norm) the branches of all depths add up, so
+/// output projections are divided by sqrt(BranchesPerLayer D).
 template <int BranchesPerLayer = 0>
 struct mixture_initialisation {
   static_assert(BranchesPerLayer >= 0, "mixture_initialisation: the number of branches is not negative");
   static constexpr initial_value of(role r, const tensor_shape& shape, model_facts facts) {
-    switch (r) {
-      case role::gain:
-        return {.constant = 1};
-      case role::bias:
-      case role::selection_bias:
-        return {};
-      case role::expert_key:
-        return {.variance = 1};
-      case role::embedding:
-      case role::head:
-        return {.variance = 0.02 * 0.02};
-      case role::output_projection:
-        return {.variance = 1 / (static_cast<double>(shape.cols()) *
-                                 (BranchesPerLayer > 0 ? BranchesPerLayer * facts.effective_depth : 1))};
-      default:
-        return {.variance = 1 / static_cast<double>(shape.cols())};
-    }
+    if (detail::starts_alike(r)) return detail::start_of(r);
+    if (!is_matrix(r)) return {.variance = 0.02 * 0.02};
+    const double branches = r == role::output_projection && BranchesPerLayer > 0 ? BranchesPerLayer * facts.effective_depth : 1;
+    return {.variance = 1 / (static_cast<double>(shape.cols()) * branches)};
   }
 };
 

@@ -119,17 +119,9 @@ GYRE_KERNEL void tile(const tile_work<T>& work) {
       const T* const far = b + 2048 / sizeof(T);
       cache_fetch<cache_use::read_soon>(far, lines);
       cache_fetch<cache_use::read_soon>(far + b_step, lines);
-      if constexpr (steps == 4) {
-        cache_fetch<cache_use::read_soon>(far + 2 * b_step, lines);
-        cache_fetch<cache_use::read_soon>(far + 3 * b_step, lines);
-      }
     }
     tile_step<T>(sums, a, a_row, b, b_panel, rows, columns);
     tile_step<T>(sums, a + a_step, a_row, b + b_step, b_panel, rows, columns);
-    if constexpr (steps == 4) {
-      tile_step<T>(sums, a + 2 * a_step, a_row, b + 2 * b_step, b_panel, rows, columns);
-      tile_step<T>(sums, a + 3 * a_step, a_row, b + 3 * b_step, b_panel, rows, columns);
-    }
     a += steps * a_step;
     b += steps * b_step;
   }
