@@ -112,17 +112,24 @@ TEST_CASE("a plan for scoring holds where attention is what takes most memory", 
 TEST_CASE("with a memory over depths too, scoring with an exit rule is decoding the given text", "[score]") {
   const auto net = make_net<Remembering, gyre::fp64>(4);
   const auto prompt = random_tokens(5, 23, 1);
-  gyre::generation_request r;
-  r.prompt = prompt, r.exit = gyre::exits::latent_diff{.below = 0.5f, .cap = 8}, r.max_new = 15;
-  r.key = 3, r.of = gyre::seed{9}, r.choose.greedy = true;
-  gyre::generator generator(net);
-  const auto id = generator.start(r);
-  generator.run();
-  const auto spoken = generator.take(id);
-  REQUIRE(*std::min_element(spoken.steps.begin(), spoken.steps.end()) < 8);
-  const auto scored = gyre::score(net, std::span<const gyre::token>(prompt), std::span<const gyre::token>(spoken.tokens),
-                                  r.exit, {.of = gyre::seed{9}, .key = 3});
-  REQUIRE(scored.log_likelihoods.size() == spoken.tokens.size());
-  for (std::size_t n = 0; n < spoken.tokens.size(); ++n)
-    CHECK(std::abs(scored.log_likelihoods[n] - spoken.log_probabilities[n]) <= 1e-11);
+  int varied = 0;  // texts whose tokens leave after different steps
+  for (const float below : {0.15f, 0.2f, 0.25f, 0.3f, 0.35f, 0.4f, 0.5f}) {
+    gyre::generation_request r;
+    r.prompt = prompt, r.exit = gyre::exits::latent_diff{.below = below, .cap = 12}, r.max_new = 15;
+    r.key = 3, r.of = gyre::seed{9}, r.choose.greedy = true;
+    gyre::generator generator(net);
+    const auto id = generator.start(r);
+    generator.run();
+    const auto spoken = generator.take(id);
+    const auto [fewest, most] = std::minmax_element(spoken.steps.begin(), spoken.steps.end());
+    varied += *fewest < *most;
+    const auto scored = gyre::score(net, std::span<const gyre::token>(prompt), std::span<const gyre::token>(spoken.tokens),
+                                    r.exit, {.of = gyre::seed{9}, .key = 3});
+    CAPTURE(below, *fewest, *most);
+    CHECK(scored.steps == spoken.steps);
+    REQUIRE(scored.log_likelihoods.size() == spoken.tokens.size());
+    for (std::size_t n = 0; n < spoken.tokens.size(); ++n)
+      CHECK(std::abs(scored.log_likelihoods[n] - spoken.log_probabilities[n]) <= 1e-11);
+  }
+  CHECK(varied > 0);
 }

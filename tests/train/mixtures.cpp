@@ -5,10 +5,12 @@
 #include <numeric>
 
 #include <gyre/backend/cpu.hpp>
+#include <gyre/compose/checkpoint.hpp>
 #include <gyre/compose/mixture.hpp>
 #include <gyre/layers/depth_attention.hpp>
 #include <gyre/layers/expert_attention.hpp>
 #include <gyre/layers/sequence_attention.hpp>
+#include <gyre/model/mixture_model.hpp>
 #include <gyre/train/adamw.hpp>
 #include <gyre/train/checkpoint.hpp>
 #include <gyre/train/trainer.hpp>
@@ -84,6 +86,14 @@ TEST_CASE("loads count every token at every depth, and no padding", "[trainer]")
   }
   CHECK(report.expert_load >= 1);
   CHECK(report.expert_load <= 6);
+}
+
+TEST_CASE("a layer that runs again in backward is counted once", "[trainer]") {
+  struct checkpointed : gyre::mixture_model<sizes, gyre::checkpoint<Layer>> {};
+  gyre::network<checkpointed, gyre::cpu, gyre::fp32> net(gyre::cpu{1}, gyre::seed{3});
+  gyre::trainer trainer(net, gyre::adamw{}, depth);
+  trainer.step(tokens(4).all());
+  for (const auto& router : trainer.loads().routers()) CHECK(sum(router.load) == 4 * 8 * 3 * 2);
 }
 
 TEST_CASE("biases move against the loads of the step, by the rate, and not where they are frozen", "[trainer]") {
