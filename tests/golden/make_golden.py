@@ -262,13 +262,14 @@ def check(folder):
     print(f"{len(files)} files agree")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def command_line(description, write_all, check_all, folder):
+    """The command line of a maker of golden files."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
-    parser.add_argument("--folder", default=FOLDER)
+    parser.add_argument("--folder", default=folder)
     arguments = parser.parse_args()
-    (check if arguments.check else write)(arguments.folder)
+    (check_all if arguments.check else write_all)(arguments.folder)
 
 
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, write, check, FOLDER)

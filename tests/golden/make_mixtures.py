@@ -24,7 +24,6 @@ The script says what attention_mixtures says in sections 1 to 5, one line a form
 injection, last norm, head, rotation by position) is that of make_golden.py. Nothing is shared with the library.
 """
 
-import argparse
 import json
 import math
 import os
@@ -434,13 +433,5 @@ def check(folder):
     print(f"{len(files)} files agree")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare, write nothing")
-    parser.add_argument("--folder", default=FOLDER)
-    arguments = parser.parse_args()
-    (check if arguments.check else write)(arguments.folder)
-
-
 if __name__ == "__main__":
-    main()
+    make_golden.command_line(__doc__, write, check, FOLDER)

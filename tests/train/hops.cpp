@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "train/task_rows.hpp"
+
 using gyre::hops_task;
 using gyre::purpose;
 using gyre::random_stream;
@@ -18,10 +20,7 @@ namespace {
 
 constexpr std::size_t length = hops_task::length;
 
-struct rows {
-  std::vector<token> inputs, targets;
-  explicit rows(std::size_t count) : inputs(count * length, -5), targets(count * length, -5) {}
-};
+using rows = gyre_test::task_rows<length>;
 
 }  // namespace
 

@@ -15,7 +15,8 @@ requires L::is_sequence struct numbering_of<L> {
 };
 }  // namespace detail
 
-/// The gradient is bitwise that of L. A checkpoint of a stack is numbered like the stack. As the body of a recurrence it makes every taped step cost one state instead of its tape.
+/// The gradient is bitwise that of L. A checkpoint of a stack is numbered like the stack. As the body of a recurrence it makes
+/// every taped step cost one state instead of its tape.
 template <layer L>
 struct checkpoint : detail::numbering_of<L> {
   static constexpr int inputs = L::inputs, outputs = L::outputs;
