@@ -20,7 +20,7 @@ void choose(gyre::expert_use<gyre::fp32>& use, gyre::index router, int step, int
   use.routed({router, 0, step, steps, 4, 2, chosen, {}, layout});
 }
 
-constexpr gyre::dims sizes{.vocab = 13, .width = 16, .heads = 4, .kv_heads = 1, .mlp = 12, .context = 8};
+constexpr gyre::dims sizes{.vocab = 13, .width = 16, .heads = 4, .kv_heads = 2, .mlp = 12, .context = 8};
 struct Dreamer
     : gyre::mixture_model<
           sizes, gyre::mixture<gyre::sequential, gyre::depth_attention<sizes>, gyre::sequence_attention<sizes>,

@@ -96,6 +96,20 @@ TEST_CASE("a layer that runs again in backward is counted once", "[trainer]") {
   for (const auto& router : trainer.loads().routers()) CHECK(sum(router.load) == 4 * 8 * 3 * 2);
 }
 
+TEST_CASE("a bias of several rows has its own loads for each of the first depths, and the last row those of the others",
+          "[trainer]") {
+  using two_rows = gyre::expert_attention<sizes, gyre::experts{.count = 6, .active = 2, .router_width = 8, .bias_rows = 2}>;
+  struct model : gyre::mixture_model<sizes, gyre::mixture<gyre::sequential, gyre::sequence_attention<sizes>, two_rows>> {};
+  gyre::network<model, gyre::cpu, gyre::fp32> net(gyre::cpu{1}, gyre::seed{3});
+  gyre::trainer trainer(net, gyre::adamw{}, depth);
+  trainer.step(tokens(4).all());
+  REQUIRE(trainer.loads().routers().size() == 1);
+  const auto& load = trainer.loads().routers()[0].load;
+  REQUIRE(load.size() == 12);
+  CHECK(std::accumulate(load.begin(), load.begin() + 6, std::int64_t{0}) == 4 * 8 * 2);
+  CHECK(std::accumulate(load.begin() + 6, load.end(), std::int64_t{0}) == 4 * 8 * 2 * 2);
+}
+
 TEST_CASE("biases move against the loads of the step, by the rate, and not where they are frozen", "[trainer]") {
   network net(gyre::cpu{1}, gyre::seed{3});
   gyre::trainer trainer(net, gyre::adamw{}, depth, gyre::trainer_options{.balance = {.rate = 0.25}});
