@@ -42,3 +42,19 @@ TEST_CASE("decoding with exits and lookups allocates nothing once it runs") {
     for (const int steps : generator.result(ids[static_cast<std::size_t>(i)]).steps) least = (std::min)(least, steps);
   CHECK(least < 8);
 }
+
+TEST_CASE("decoding allocates nothing once it runs") {
+  gyre::network<Model, gyre::cpu, gyre::fp32> net(gyre::cpu{2}, gyre::seed{1});
+  const std::vector<gyre::token> prompt{1, 2, 3};
+  gyre::generator generator(net);
+  const auto run = [&](int rounds) {
+    for (int i = 0; i < rounds; ++i) generator.advance();
+  };
+  gyre::generation_request request;
+  request.prompt = prompt, request.exit = 6, request.max_new = 36;
+  const auto id = generator.start(request);
+  run(6);
+  CHECK(gyre_test::allocations_in([&] { run(24); }) == 0);
+  generator.run();
+  CHECK(generator.take(id).tokens.size() == 36);
+}

@@ -1,13 +1,13 @@
 """Budget of compile time: CPU seconds (user) of every translation unit, as the build itself took them.
 
 A test unit may take 15 s with its own flags, the one with Catch2's main excepted, and examples/quickstart.cpp 10 s at -O2.
-A unit over its budget is measured again, alone, up to fifteen times, and the least counts: what else runs on a machine can only add to a
-compiler's CPU time (shared caches and memory; 4 to 11 s were seen for one unit within an hour).
+Budgets are seconds of the machine that they were made on (a Xeon with AVX-512, g++ 12). There calibration.cpp, standard headers only,
+takes CALIBRATION seconds while nothing else runs; quickstart.cpp then took 9.3 s, and 12.9 s when the same machine was slow and
+calibration.cpp took 4.1 s.
 
-Budgets are seconds of the machine that they were made on. Where calibration.cpp, standard headers only, takes longer than it took there,
-the machine is slower, and budgets grow in proportion; on a faster machine they stay. On the reference machine (a Xeon with AVX-512, g++ 12)
-calibration.cpp takes CALIBRATION seconds while nothing else runs; quickstart.cpp then took 9.3 s, and 12.9 s when the same machine was
-slow and calibration.cpp took 4.1 s.
+A unit over its budget is measured again, alone, up to ten times, each time between two compilations of calibration.cpp: a machine's pace
+can change by half within minutes, so that only neighbours can be compared. Where calibration.cpp takes longer than it took there, the
+machine is slower, and the unit's seconds are scaled down in proportion, to no less than a half; on a faster machine they stay.
 Usage: compile_time.py BUILD_FOLDER
 """
 import json
@@ -20,19 +20,11 @@ import sys
 import tempfile
 
 CALIBRATION = 3.0
+TEST_BUDGET, QUICKSTART_BUDGET = 15.0, 10.0
 MOST_SLOWER = 2.0  # a machine slower than that tells nothing about compile time
 
 source_root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(sys.argv[1]).resolve()
-
-
-def calibrate(compiler):
-    """How much slower than the reference machine this one is; at least 1."""
-    unit = {"command": f"{compiler} -std=c++20 -O2 -o unit.o -c {pathlib.Path(__file__).with_name('calibration.cpp')}", "directory": "."}
-    least = min(compile_alone(unit) for _ in range(5))
-    slower = min(max(least / CALIBRATION, 1.0), MOST_SLOWER)
-    print(f"calibration.cpp took {least:.2f} s: budgets of the reference machine, where it takes {CALIBRATION:.2f} s, times {slower:.2f}")
-    return slower
 
 
 def compile_alone(unit, *more_flags):
@@ -45,13 +37,25 @@ def compile_alone(unit, *more_flags):
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
+def calibrate():
+    """User CPU seconds of calibration.cpp, now."""
+    return compile_alone({"command": f"{compiler} -std=c++20 -O2 -o unit.o -c {pathlib.Path(__file__).with_name('calibration.cpp')}", "directory": "."})
+
+
 def least_alone(unit, budget, *more_flags):
-    """The least of up to fifteen compilations; stops at the first within the budget."""
+    """The least, in seconds of the reference machine, of up to ten compilations; stops at the first within the budget."""
     least = float("inf")
-    for _ in range(15):
-        least = min(least, compile_alone(unit, *more_flags))
+    before = calibrate()
+    for _ in range(10):
+        seconds = compile_alone(unit, *more_flags)
+        after = calibrate()
+        # The faster neighbour: a unit is not forgiven for what slowed only one of them.
+        slower = min(max(min(before, after) / CALIBRATION, 1.0), MOST_SLOWER)
+        print(f"{unit['file']}: {seconds:.2f} s between {before:.2f} and {after:.2f} s of calibration.cpp: {seconds / slower:.2f} of {budget:.0f} s")
+        least = min(least, seconds / slower)
         if least <= budget:
             break
+        before = after
     return least
 
 
@@ -71,8 +75,7 @@ def budget_of(path):
 
 
 units = json.loads((build / "compile_commands.json").read_text())
-slower = calibrate(shlex.split(units[0]["command"])[0])
-TEST_BUDGET, QUICKSTART_BUDGET = 15.0 * slower, 10.0 * slower
+compiler = shlex.split(units[0]["command"])[0]
 measured, over = [], []
 for unit in units:
     path = pathlib.Path(unit["file"])
