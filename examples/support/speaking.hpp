@@ -28,6 +28,7 @@ struct speaking_options {
   int steps = 0;                     // 0: the model's mean, or an exit rule
   float exit_below = 0;              // latent difference; 0: every token runs `steps`
   int cap = 32, least = 1;           // of the exit rule
+  int draft_steps = 0;               // 0: no drafts
   gyre::sampling choose{.temperature = 0.7f, .top_p = 0.95f};
   std::uint64_t seed = 1;
   gyre::index most = 0;  // tokens; 0: until the context is full
@@ -47,6 +48,8 @@ inline void read_speaking_options(arguments& given, speaking_options& o) {
   o.exit_below = given.number("exit", o.exit_below, "a token leaves when its state changes by less, relatively; 0: never");
   o.cap = given.number("cap", o.cap, "most steps with --exit");
   o.least = given.number("least", o.least, "least steps with --exit");
+  o.draft_steps = given.number("draft-steps", o.draft_steps,
+                               "begin with the next token on a guess after so many steps: the same text, sooner; 0: never");
   o.show_steps = given.flag("show-steps", "tell at the end how many tokens took how many steps");
   given.heading("How a token is chosen:");
   o.choose.temperature = given.number("temperature", o.choose.temperature, "0: always the likeliest");
@@ -66,6 +69,9 @@ inline void read_speaking_options(arguments& given, speaking_options& o) {
   o.echo = given.flag("echo", "print the prompt too");
   gyre::require(o.exit_below >= 0, "--exit is ", o.exit_below, "; it must not be negative");
   gyre::require(o.steps >= 0, "--steps is ", o.steps, "; a token runs at least 1 step (0: the model's mean)");
+  gyre::require(o.draft_steps >= 0, "--draft-steps is ", o.draft_steps, "; it must not be negative");
+  gyre::require(o.draft_steps == 0 || o.exit_below == 0,
+                "--draft-steps and --exit exclude each other: drafts want a fixed number of steps");
   gyre::require(o.steps == 0 || o.exit_below == 0, "--steps and --exit exclude each other; --cap bounds the steps of --exit");
 }
 
@@ -144,7 +150,7 @@ void speak(const speaking_network<A>& net, const gyre::evaluation_settings& trai
   std::map<int, int> steps;
   gyre::generation_request request;
   request.prompt = prompt, request.exit = o.exit(trained.steps), request.choose = o.choose;
-  request.state_scale = trained.state_scale;
+  request.state_scale = trained.state_scale, request.draft_steps = o.draft_steps;
   request.of = gyre::seed{o.seed}, request.max_new = o.most, request.stop_strings = o.stops;
   request.stop_tokens = {gyre::byte_tokens::bos};
   request.bytes = &gyre::byte_tokens::bytes;
@@ -163,6 +169,7 @@ void speak(const speaking_network<A>& net, const gyre::evaluation_settings& trai
   out << std::endl;
   notes << result.tokens.size() << " tokens, " << fixed_text(static_cast<double>(result.tokens.size()) / seconds, 0)
         << " a second; ended by: " << reason_text(result.reason, A::shape.context) << '\n';
+  if (o.draft_steps > 0) notes << result.accepted << " of " << result.drafted << " drafts were right\n";
   if (o.show_steps) notes << steps_histogram(steps);
 }
 

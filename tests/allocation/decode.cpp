@@ -52,8 +52,9 @@ TEST_CASE("decoding allocates nothing once it runs") {
   };
   gyre::generation_request request;
   request.prompt = prompt, request.exit = 6, request.max_new = 36;
+  request.draft_steps = GENERATE(0, 2);
   const auto id = generator.start(request);
-  run(6);
+  run(request.draft_steps > 0 ? 12 : 6);  // drafts: until six tokens have been on their way at once or have been dropped
   CHECK(gyre_test::allocations_in([&] { run(24); }) == 0);
   generator.run();
   CHECK(generator.take(id).tokens.size() == 36);

@@ -265,6 +265,13 @@ TEST_CASE("generate continues a text, the same each time, in whole characters", 
                   "--prompt", "the sea", "--steps", "3"})
             .out == first.out);
 
+  // Drafts change the time alone.
+  const outcome drafted = generate(with(base, {"--prompt", "the sea", "--steps", "3", "--draft-steps", "1"}));
+  CHECK(drafted.out == first.out);
+  CHECK_THAT(drafted.err, Catch::Contains("drafts were right"));
+  CHECK_THAT(generate(with(base, {"--prompt", "x", "--exit", "0.5", "--draft-steps", "1"})).err,
+             Catch::Contains("--draft-steps and --exit exclude each other"));
+
   // A hot model of bytes writes all sorts of them; what it cannot finish at the end is left out.
   const outcome hot = generate({"--checkpoint", folder / "run", "--temperature", "9", "--top-p", "1", "--prompt", "x"});
   CHECK_THAT(hot.err, Catch::Contains("the context of 256 tokens is full"));

@@ -100,6 +100,7 @@ struct context {
   bool keep = true;           // whether a backward pass will follow: without one, a layer's tape is given back when it ends
   int step = -1;              // step of the recurrence that is running, from 0; -1 outside the loop
   int steps = 0;              // steps asked for in this call
+  bool step_matters = false;  // some layer's result depends on `step`
   bool steps_matter = false;  // some layer's result depends on `steps`
   std::span<const cache_lane<scalar>> lanes{};  // one for each sequence of the layout; empty when nothing is cached
   index cache_cursor = 0;                       // scalars a token, of the layers executed so far

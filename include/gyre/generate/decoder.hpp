@@ -101,7 +101,7 @@ class round_walk {
         typename loop::template step_tape<P> passing{};
         loop::step(c, w, in, view{prepared.data, active}, out, passing, carry);
       }
-      if (step == 0) rows_.note_encoding(c.steps_matter);
+      if (step == 0) rows_.note_encoding(c.steps_matter, c.step_matters);
       const bool watched = rows_.watches(step + 1);
       if (watched) c.device.row_change(matrix_view<const T>(out.view()), in.view(), change);
       rows_.decide(step + 1, watched ? change : nullptr);
@@ -160,27 +160,7 @@ class decoder {
   using share = round_share<B, scalar>;
   static_assert(std::is_same_v<scalar, statistic_t<P>>, "decoder: norms and losses are read as activations");
 
-  explicit decoder(const network<A, B, P>& net) : net_(net), memory_(net.device()) { plan_caches(); }
-  decoder(const decoder&) = delete;
-  decoder& operator=(const decoder&) = delete;
-
-  const network<A, B, P>& net() const { return net_; }
-  void observe_passes(pass_observer<P>* observer) { observer_ = observer; }
-  const cache_plan& caches() const { return caches_; }
-  /// Whether the recurrence keeps a memory across its steps: then rows of one round cannot leave one by one.
-  bool remembers() const { return remembers_; }
-
-  /// Logits of the shares that want them; with `targets` (one a token, negative: does not count) the losses besides. The caller
-  /// has checked tokens and positions and has made room in the caches.
-  round_result<scalar> run(std::span<const share> shares, std::span<const token> targets = {}) {
-    return fit(shares) == shares.size() ? run_together(shares, targets) : run_in_parts(shares, targets);
-  }
-
-  /// Bytes of tape and scratch that the last round was planned for, and those that it took.
-  std::array<std::size_t, 2> planned() const { return {plan_.tape_bytes, plan_.scratch_bytes}; }
-  std::array<std::size_t, 2> taken() { return {memory_.tape().peak(), memory_.scratch().peak()}; }
-
- private:
+  /// What memory is planned for.
   struct extent {
     index tokens = 0, wanted = 0;
     int steps = 0;
@@ -194,17 +174,42 @@ class decoder {
     }
   };
 
+  explicit decoder(const network<A, B, P>& net) : net_(net), memory_(net.device()) { plan_caches(); }
+  decoder(const decoder&) = delete;
+  decoder& operator=(const decoder&) = delete;
+
+  const network<A, B, P>& net() const { return net_; }
+  void observe_passes(pass_observer<P>* observer) { observer_ = observer; }
+  const cache_plan& caches() const { return caches_; }
+  /// Whether the recurrence keeps a memory across its steps: then rows of one round cannot leave one by one.
+  bool remembers() const { return remembers_; }
+  /// Whether a layer of the recurrence knows which step runs: then rows of one round cannot be at different steps.
+  bool reads_step() const { return reads_step_; }
+
+  /// Logits of the shares that want them; with `targets` (one a token, negative: does not count) the losses besides. The caller
+  /// has checked tokens and positions and has made room in the caches.
+  round_result<scalar> run(std::span<const share> shares, std::span<const token> targets = {}) {
+    return fit(shares) == shares.size() ? run_together(shares, targets) : run_in_parts(shares, targets);
+  }
+
+  /// Empties the memory and makes it large enough for a round of `need`.
+  void make_room(const extent& need) {
+    if (largest_.covers(need)) return memory_.prepare(plan_);
+    const extent larger = largest_.with(need);
+    const pass_plan planned = plan(larger);
+    memory_.prepare(planned);  // where memory is short, smaller rounds go on
+    largest_ = larger, plan_ = planned;
+  }
+  pass_memory<B>& memory() { return memory_; }
+
+  /// Bytes of tape and scratch that the last round was planned for, and those that it took.
+  std::array<std::size_t, 2> planned() const { return {plan_.tape_bytes, plan_.scratch_bytes}; }
+  std::array<std::size_t, 2> taken() { return {memory_.tape().peak(), memory_.scratch().peak()}; }
+
+ private:
   round_result<scalar> run_together(std::span<const share> shares, std::span<const token> targets) {
     batch_.begin(shares);
-    const extent need{batch_.tokens(), static_cast<index>(batch_.wanted().size()), batch_.most_steps(), !targets.empty()};
-    if (largest_.covers(need)) {
-      memory_.prepare(plan_);
-    } else {
-      const extent larger = largest_.with(need);
-      const pass_plan planned = plan(larger);
-      memory_.prepare(planned);  // where memory is short, smaller rounds go on
-      largest_ = larger, plan_ = planned;
-    }
+    make_room({batch_.tokens(), static_cast<index>(batch_.wanted().size()), batch_.most_steps(), !targets.empty()});
     B device = net_.device();
     context<B, P> c{device, memory_.tape(), memory_.scratch(), memory_.records(), batch_.layout(), net_.tables()};
     c.lanes = batch_.lanes();
@@ -259,7 +264,7 @@ class decoder {
     round_walk<A, dry<B>, P, dry_rows<B, scalar>>(c, weights<dry<B>, P>{numbers, nullptr}, batch, caches_)
         .run(e.wanted, targets);
     batch.sections(caches_);
-    remembers_ = batch.remembers(), counts_steps_ = batch.counts_steps();
+    remembers_ = batch.remembers(), counts_steps_ = batch.counts_steps(), reads_step_ = batch.reads_step();
     return {tape.peak(), scratch.peak(), counter.costs};
   }
   void plan_caches() {
@@ -278,7 +283,7 @@ class decoder {
   extent largest_;
   pass_plan plan_;
   pass_observer<P>* observer_ = nullptr;
-  bool remembers_ = false, counts_steps_ = false;
+  bool remembers_ = false, counts_steps_ = false, reads_step_ = false;
   struct {
     std::vector<scalar> logits, losses;
     std::vector<std::int32_t> steps;

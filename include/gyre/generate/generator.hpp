@@ -12,6 +12,8 @@
 
 #include <gyre/generate/decoder.hpp>
 #include <gyre/generate/request.hpp>
+#include <gyre/generate/sequence.hpp>
+#include <gyre/generate/wavefront.hpp>
 
 GYRE_BEGIN
 
@@ -32,7 +34,7 @@ class generator {
   using id = std::uint64_t;
 
   explicit generator(const network<A, B, P>& net, generator_options options = {})
-      : decoder_(net), options_(options), probabilities_(vocabulary), order_(vocabulary) {
+      : decoder_(net), wavefront_(decoder_), options_(options), probabilities_(vocabulary), order_(vocabulary) {
     require(options.prompt_rows >= 1, "generator: prompt_rows is ", options.prompt_rows, "; it must be at least 1");
   }
 
@@ -43,6 +45,11 @@ class generator {
   /// Throws gyre::error for requests that the model cannot serve.
   id start(generation_request wanted, state_observer<scalar> states = {}) {
     wanted.validate(A::shape.vocab, A::shape.context);
+    if (wanted.draft_steps > 0) {
+      require(!states, "generate: the states of each step are not shown with drafts; draft_steps must be 0");
+      require(!decoder_.remembers() && !decoder_.reads_step(), "generate: draft_steps is ", wanted.draft_steps,
+              ", but a layer of the recurrence keeps a memory across steps or knows which step runs; it must be 0");
+    }
     auto s = std::make_unique<sequence>(std::move(wanted), std::move(states), last_id_ + 1);
     if (s->tokens.size() == context) {
       s->result.reason = finish::context;
@@ -61,10 +68,12 @@ class generator {
     const entered in(inside_);
     deliver();
     compose();
-    if (!shares_.empty()) {
-      const auto round = decoder_.run(shares_);
-      draw(round);
+    if (!shares_.empty() || !wavefront_.empty()) {
+      detail::round_result<scalar> round;
+      if (!shares_.empty()) draw(round = decoder_.run(shares_));
+      if (!wavefront_.empty()) run_drafting();
       commit(round);
+      commit_drafting();
       deliver();
     }
     return std::any_of(sequences_.begin(), sequences_.end(), [](const auto& s) { return s->running(); });
@@ -97,51 +106,7 @@ class generator {
   static constexpr std::size_t vocabulary = static_cast<std::size_t>(A::shape.vocab),
                                context = static_cast<std::size_t>(A::shape.context);
 
-  struct sequence {
-    sequence(generation_request wanted, state_observer<scalar> watching, id n)
-        : request(std::move(wanted)),
-          observer(std::move(watching)),
-          number(n),
-          tokens(request.prompt.begin(), request.prompt.end()),
-          prompt(tokens.size()),
-          text(request.stop_strings) {
-      request.prompt = {};  // the caller's
-      const std::size_t most = static_cast<std::size_t>(most_tokens());
-      if (request.max_new == 0) return;
-      tokens.reserve(most);
-      result.tokens.reserve(most - prompt), result.steps.reserve(most - prompt);
-      result.log_probabilities.reserve(most - prompt);
-    }
-
-    bool running() const { return result.reason == finish::running; }
-    bool prefilling() const { return fed < prompt; }
-    bool stops_at(token t) const {
-      return std::find(request.stop_tokens.begin(), request.stop_tokens.end(), t) != request.stop_tokens.end();
-    }
-    index most_tokens() const {
-      const index room = static_cast<index>(context), begin = static_cast<index>(prompt);
-      return request.max_new == 0 ? room : begin + (std::min)(request.max_new, room - begin);
-    }
-    // Open-ended requests grow by doubling; others get their room at once.
-    index first_capacity() const {
-      const index begin = static_cast<index>(prompt) + 64;
-      return request.max_new > 0 ? most_tokens() : (std::min)(begin, static_cast<index>(context));
-    }
-
-    generation_request request;
-    state_observer<scalar> observer;
-    id number = 0;
-    std::vector<token> tokens;  // prompt and output
-    std::size_t prompt = 0;     // tokens in it
-    std::size_t fed = 0;        // tokens that the cache holds
-    text_stream text;
-    generation result;
-    std::unique_ptr<sequence_cache<B, scalar>> cache;
-    std::size_t delivered = 0;  // tokens of the result that callbacks have seen
-    std::size_t shown = 0;      // bytes of its text
-    sampled_token drawn;
-    std::string drawn_bytes;
-  };
+  using sequence = detail::running_sequence<B, scalar, A::shape.context>;
 
   struct entered {
     explicit entered(bool& flag) : inside(flag) { inside = true; }
@@ -163,7 +128,13 @@ class generator {
 
   /// Not when a sequence ends: the round that is running may still write its cache.
   void reclaim(sequence& s) {
-    if (s.cache != nullptr) spare_.push_back(std::move(s.cache));
+    if (s.cache == nullptr) return;
+    if (s.drafting()) wavefront_.drop(s.number);
+    spare_.push_back(std::move(s.cache));
+  }
+  void make_room(sequence& s, index end, index past) {
+    if (end > s.cache->capacity())
+      s.cache->grow((std::min)((std::max)(end, 2 * s.cache->capacity()), static_cast<index>(context)), past);
   }
 
   void compose() {
@@ -175,13 +146,16 @@ class generator {
         continue;
       }
       const bool prompt = s->prefilling();
+      if (!prompt && s->drafting()) {
+        enter(*s);
+        continue;
+      }
       const index left = static_cast<index>((prompt ? s->prompt : s->tokens.size()) - s->fed);
       const index count = prompt ? (std::min)(left, room) : left;
       if (count == 0) continue;
       if (prompt) room -= count;
       const index past = static_cast<index>(s->fed), end = past + count;
-      if (end > s->cache->capacity())
-        s->cache->grow((std::min)((std::max)(end, 2 * s->cache->capacity()), static_cast<index>(context)), past);
+      make_room(*s, end, past);
       const generation_request& r = s->request;
       shares_.push_back({.ids = std::span<const token>(s->tokens).subspan(s->fed, static_cast<std::size_t>(count)),
                          .past = past,
@@ -205,10 +179,16 @@ class generator {
       sequence& s = *owners_[i];
       const std::span<const scalar> logits(round.logits[row++], vocabulary);
       if (!s.running()) continue;  // cancelled by an observer of its states
-      const double uniform = sampling_uniform(s.request.of, s.request.key, s.tokens.size());
-      s.drawn = sample(logits, std::span<const token>(s.tokens), s.request.choose, uniform, {probabilities_, order_});
-      if (s.request.bytes && !s.stops_at(s.drawn.id)) s.drawn_bytes = s.request.bytes(s.drawn.id);
+      draw_next(s, logits);
     }
+  }
+  void draw_next(sequence& s, std::span<const scalar> logits) {
+    s.drawn = draw_after(s, s.tokens, logits);
+    if (s.request.bytes && !s.stops_at(s.drawn.id)) s.drawn_bytes = s.request.bytes(s.drawn.id);
+  }
+  sampled_token draw_after(const sequence& s, const std::vector<token>& history, std::span<const scalar> logits) {
+    const double uniform = sampling_uniform(s.request.of, s.request.key, history.size());
+    return sample(logits, std::span<const token>(history), s.request.choose, uniform, {probabilities_, order_});
   }
   void commit(const detail::round_result<scalar>& round) {
     std::size_t rows = 0;
@@ -216,22 +196,72 @@ class generator {
       sequence& s = *owners_[i];
       rows += shares_[i].ids.size();
       s.fed += shares_[i].ids.size();
-      if (!shares_[i].wants_logits || !s.running()) continue;
-      if (s.stops_at(s.drawn.id)) {
-        end(s, finish::stop_token);
-        continue;
+      if (shares_[i].wants_logits && s.running()) keep(s, round.steps[rows - 1]);
+    }
+  }
+  /// The token that was drawn becomes part of the output.
+  void keep(sequence& s, int steps) {
+    if (s.stops_at(s.drawn.id)) return end(s, finish::stop_token);
+    s.tokens.push_back(s.drawn.id);
+    s.result.tokens.push_back(s.drawn.id);
+    s.result.steps.push_back(steps);
+    s.result.log_probabilities.push_back(s.drawn.log_probability);
+    if (s.request.bytes) s.result.text += s.text.push(s.drawn_bytes);
+    if (s.text.stopped())
+      end(s, finish::stop_string);
+    else if (s.request.max_new > 0 && static_cast<index>(s.result.tokens.size()) == s.request.max_new)
+      end(s, finish::length);
+    else if (s.tokens.size() == context)
+      end(s, finish::context);
+  }
+
+  /// The next token of a sequence with drafts joins the others on their way, if it is known.
+  void enter(sequence& s) {
+    if (s.on_their_way > s.drafts.size()) return;
+    const std::size_t place = s.tokens.size() - 1 + s.on_their_way;
+    const index position = static_cast<index>(place);
+    make_room(s, position + 1, position);
+    const generation_request& r = s.request;
+    wavefront_.enter({.id = place < s.tokens.size() ? s.tokens[place] : s.drafts[place - s.tokens.size()],
+                      .position = position,
+                      .key = r.key,
+                      .initial = {r.of, r.state_step, r.state_scale},
+                      .cache = s.cache.get(),
+                      .most_steps = r.exit.most_steps(),
+                      .draft_steps = r.draft_steps,
+                      .owner = s.number});
+    ++s.on_their_way;
+  }
+  /// Draws answers and drafts. Where anything throws, every sequence begins again at its last certain token.
+  void run_drafting() try {
+    for (const auto& answer : wavefront_.run()) {
+      sequence& s = at(answer.owner);
+      if (answer.complete) {
+        draw_next(s, answer.logits);
+        s.has_answer = true;
+      } else {
+        s.draft = draw_after(s, s.tokens_and_drafts(), answer.logits);
+        s.has_draft = true;
       }
-      s.tokens.push_back(s.drawn.id);
-      s.result.tokens.push_back(s.drawn.id);
-      s.result.steps.push_back(round.steps[rows - 1]);
-      s.result.log_probabilities.push_back(s.drawn.log_probability);
-      if (s.request.bytes) s.result.text += s.text.push(s.drawn_bytes);
-      if (s.text.stopped())
-        end(s, finish::stop_string);
-      else if (s.request.max_new > 0 && static_cast<index>(s.result.tokens.size()) == s.request.max_new)
-        end(s, finish::length);
-      else if (s.tokens.size() == context)
-        end(s, finish::context);
+    }
+  } catch (...) {
+    wavefront_.clear();
+    for (const auto& s : sequences_) s->on_their_way = 0, s->drafts.clear(), s->has_answer = s->has_draft = false;
+    throw;
+  }
+  void commit_drafting() {
+    for (const auto& each : sequences_) {
+      sequence& s = *each;
+      bool right = true;
+      if (std::exchange(s.has_answer, false)) {
+        ++s.fed;
+        keep(s, s.request.exit.most_steps());
+        if (s.running() && !(right = s.confirm())) wavefront_.drop(s.number);
+      }
+      // Nobody will ask what follows the last token.
+      if (std::exchange(s.has_draft, false) && right && s.running() &&
+          static_cast<index>(s.tokens.size() + s.drafts.size()) + 1 < s.most_tokens())
+        s.drafts.push_back(s.draft.id);
     }
   }
   void end(sequence& s, finish reason) {
@@ -258,6 +288,7 @@ class generator {
   }
 
   detail::decoder<A, B, P> decoder_;
+  detail::wavefront<A, B, P> wavefront_;
   generator_options options_;
   std::vector<double> probabilities_;
   std::vector<token> order_;

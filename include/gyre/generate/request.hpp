@@ -49,9 +49,10 @@ struct generated {
 /// A generation so far, or all of it.
 struct generation {
   std::vector<token> tokens;
-  std::vector<int> steps;                 // (tokens) as generated::steps
-  std::vector<double> log_probabilities;  // (tokens)
-  std::string text;                       // with request.bytes: what is certain; never a piece of a character or stop string
+  std::vector<int> steps;                   // (tokens) as generated::steps
+  std::vector<double> log_probabilities;    // (tokens)
+  std::uint64_t drafted = 0, accepted = 0;  // drafts that were judged; those that were right
+  std::string text;                         // with request.bytes: what is certain; never a piece of a character or stop string
   finish reason = finish::running;
 };
 
@@ -63,6 +64,10 @@ struct generation_request {
   exits::any exit{};                // how many steps a token runs; a plain number is a fixed count. There is no default
   bool exit_in_prompt = false;      // whether tokens of the prompt may leave early; else they run all steps
   cache_lookup lookup = cache_lookup::latest;
+  // Self-speculative decoding: a token goes on its way as soon as the one before it has run so many steps and a draft was drawn
+  // from there. The output is the same to the bit, and how many tokens share a reading of the weights depends on how often drafts
+  // are right. 0: off. For exits of fixed depth, and layers that neither know which step runs nor remember across steps.
+  int draft_steps = 0;
   sampling choose{};
   seed of{};
   std::uint64_t key = 0;         // the sequence's number, below 2^32
@@ -87,6 +92,9 @@ struct generation_request {
       require(stop >= 0 && stop < vocabulary, "generate: stop token ", stop, " is outside the vocabulary of ", vocabulary);
     exit.validate();
     choose.validate();
+    require(draft_steps >= 0, "generate: draft_steps is ", draft_steps, "; it must not be negative (0: no drafts)");
+    require(draft_steps == 0 || exit.reads() == exits::evidence::none, "generate: draft_steps is ", draft_steps,
+            ", but the exit is not a fixed number of steps; it must be 0");
     require(max_new >= 0, "generate: max_new is ", max_new, "; it must not be negative (0: until the context is full)");
     require(key >> 32 == 0 && state_step >> 32 == 0, "generate: key ", key, " and state_step ", state_step,
             " must be below 2^32");

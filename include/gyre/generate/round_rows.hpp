@@ -100,7 +100,7 @@ class round_rows {
   }
 
   void note_memory(bool) {}
-  void note_encoding(bool) {}
+  void note_encoding(bool, bool) {}
   /// Whether a rule wants to see the states after `steps` steps.
   bool watches(int steps) const {
     return std::any_of(active_.begin(), active_.end(), [&](index row) { return checked(owner_of(row), steps); });
@@ -248,9 +248,10 @@ class dry_rows {
   /// Whether the recurrence keeps a memory across its steps.
   void note_memory(bool remembers) { remembers_ = remembers; }
   bool remembers() const { return remembers_; }
-  /// Whether a layer's result depends on the steps asked for.
-  void note_encoding(bool counts_steps) { counts_steps_ = counts_steps; }
+  /// Whether a layer's result depends on the steps asked for; whether on the step that runs.
+  void note_encoding(bool counts_steps, bool reads_step) { counts_steps_ = counts_steps, reads_step_ = reads_step; }
   bool counts_steps() const { return counts_steps_; }
+  bool reads_step() const { return reads_step_; }
   void sections(cache_plan& plan) const {
     const auto at = [this](std::size_t i) { return blocks_.begin() + static_cast<std::ptrdiff_t>(i); };
     plan.prelude.assign(at(0), at(loop_begins_));
@@ -265,7 +266,7 @@ class dry_rows {
   cache_lane<T> lane_{};
   std::vector<index> wanted_;
   int steps_ = 0;
-  bool done_ = false, remembers_ = false, counts_steps_ = false;
+  bool done_ = false, remembers_ = false, counts_steps_ = false, reads_step_ = false;
 };
 
 }  // namespace detail

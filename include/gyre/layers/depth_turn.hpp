@@ -23,6 +23,7 @@ depth_place depth_of(const context<B, P>& c) {
 template <int Width, class B, class P, class T>
 void turn_by_depth(context<B, P>& c, depth_encoding encoding, double base, matrix_view<T> x, bool back) {
   if (encoding == depth_encoding::none) return;
+  c.step_matters = true;
   if (encoding == depth_encoding::split) c.steps_matter = true;
   const depth_place at = depth_of(c);
   const auto angles = depth_angles<T, Width>(encoding, base, at.step, at.steps);

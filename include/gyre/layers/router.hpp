@@ -102,6 +102,7 @@ struct router {
       detail::turn_by_depth<query_width>(c, R.encoding, R.base, t.q.view(), false);
       const detail::depth_place at = detail::depth_of(c);
       const int bias_row = (std::min)(at.step, R.bias_rows - 1);
+      if (R.bias_rows > 1) c.step_matters = true;
       each_chunk(tokens, [&](index first, index n) {
         frame f(c.scratch);
         const matrix_view<T> scores(c.scratch.template take<T>(n * R.count), n, R.count);
