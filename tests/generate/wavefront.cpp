@@ -49,8 +49,8 @@ std::vector<gyre::generation> run_all(const Net& net, const std::vector<gyre::ge
 }
 
 template <class Net>
-void check_same(const Net& net, gyre::index most_new = 20) {
-  requests wanted(static_cast<int>(Net::architecture_type::shape.vocab), most_new);
+void check_same(const Net& net, bool some_wrong = true) {
+  requests wanted(static_cast<int>(Net::architecture_type::shape.vocab), 20);
   const auto drafted = run_all(net, wanted.all);
   auto plainly = wanted.all;
   for (auto& r : plainly) r.draft_steps = 0;
@@ -67,9 +67,9 @@ void check_same(const Net& net, gyre::index most_new = 20) {
     // Alone, it is the same.
     if (i < 4) CHECK(run_all(net, {wanted.all[i]})[0].log_probabilities == expected[i].log_probabilities);
   }
-  // Neither trivial case: some drafts were right and some were not.
+  // Neither trivial case: some drafts were right and, but for one model, some were not.
   CHECK(accepted > 10);
-  CHECK(accepted < judged);
+  CHECK((accepted < judged) == some_wrong);
 }
 
 struct Experts
@@ -94,7 +94,7 @@ struct Dreamer
 }  // namespace
 
 TEMPLATE_TEST_CASE("drafts change nothing: reference", "[decode]", ConcatGrouped, AddGrouped, NoInjection, Experts) {
-  check_same(make_net<TestType, gyre::fp64>());
+  check_same(make_net<TestType, gyre::fp64>(), !std::is_same_v<TestType, AddGrouped>);
 }
 
 TEMPLATE_TEST_CASE("drafts change nothing: cpu", "[decode][threads]", Concat, AddGrouped, Experts) {
@@ -129,6 +129,23 @@ TEST_CASE("a wavefront needs fewer rounds than tokens times steps, and every rou
   const auto wrong = static_cast<int>(done.drafted - done.accepted);
   CAPTURE(rounds, done.drafted, done.accepted);
   CHECK(rounds <= 22 + 3 * (wrong + 1));
+}
+
+TEST_CASE("a draft is drawn as the token itself will be: with its uniform number, and after the drafts before it", "[decode]") {
+  // One step before the last the logits are nearly the final ones, so most drafts are right, if they are drawn alike. Three
+  // tokens are on their way at a time.
+  const auto net = make_net<ConcatGrouped, gyre::fp64>();
+  requests wanted(23, 20);
+  std::uint64_t judged = 0, accepted = 0;
+  for (auto& r : wanted.all) {
+    r.exit = 24, r.draft_steps = 9, r.state_scale = 0, r.choose.greedy = false, r.choose.temperature = 1, r.max_new = 0;
+    r.stop_tokens = {};
+    const auto done = run_all(net, {r})[0];
+    judged += done.drafted, accepted += done.accepted;
+  }
+  CAPTURE(judged, accepted);
+  CHECK(judged > 100);
+  CHECK(4 * accepted > 3 * judged);
 }
 
 TEST_CASE("requests with drafts are cancelled and joined by others in the middle", "[decode]") {
