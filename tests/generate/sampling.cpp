@@ -252,3 +252,21 @@ TEST_CASE("draws follow the probabilities and are keyed by seed, sequence and po
   CHECK(u != gyre::sampling_uniform(seed{4}, 2, 2));
   CHECK(u != gyre::sampling_uniform(seed{4}, 1, 3));
 }
+
+TEST_CASE("sample_token chooses what sample chooses") {
+  const gyre::random_stream noise(gyre::seed{3}, gyre::purpose::task);
+  std::vector<double> probabilities(40);
+  std::vector<gyre::token> order(40), history{3, 9, 21};
+  for (std::uint32_t i = 0; i < 60; ++i) {
+    std::vector<float> logits(40);
+    for (std::uint32_t t = 0; t < 40; ++t)
+      logits[t] = std::round(static_cast<float>(noise.normal({.row = i, .feature = t})));  // ties
+    gyre::sampling rules;
+    rules.greedy = i % 2 == 0, rules.temperature = i % 3 == 0 ? 0.0f : 1.2f,
+    rules.repetition_penalty = i % 5 == 0 ? 2.0f : 1.0f;
+    const double uniform = noise.uniform({.row = i, .feature = 99});
+    const std::span<const float> z(logits);
+    CHECK(gyre::sample_token(z, std::span<const gyre::token>(history), rules, uniform, {probabilities, order}) ==
+          gyre::sample(z, std::span<const gyre::token>(history), rules, uniform, {probabilities, order}).id);
+  }
+}

@@ -183,12 +183,9 @@ class generator {
     }
   }
   void draw_next(sequence& s, std::span<const scalar> logits) {
-    s.drawn = draw_after(s, s.tokens, logits);
+    const double uniform = sampling_uniform(s.request.of, s.request.key, s.tokens.size());
+    s.drawn = sample(logits, std::span<const token>(s.tokens), s.request.choose, uniform, {probabilities_, order_});
     if (s.request.bytes && !s.stops_at(s.drawn.id)) s.drawn_bytes = s.request.bytes(s.drawn.id);
-  }
-  sampled_token draw_after(const sequence& s, const std::vector<token>& history, std::span<const scalar> logits) {
-    const double uniform = sampling_uniform(s.request.of, s.request.key, history.size());
-    return sample(logits, std::span<const token>(history), s.request.choose, uniform, {probabilities_, order_});
   }
   void commit(const detail::round_result<scalar>& round) {
     std::size_t rows = 0;
@@ -240,7 +237,10 @@ class generator {
         draw_next(s, answer.logits);
         s.has_answer = true;
       } else {
-        s.draft = draw_after(s, s.tokens_and_drafts(), answer.logits);
+        const std::vector<token>& history = s.tokens_and_drafts();
+        const double uniform = sampling_uniform(s.request.of, s.request.key, history.size());
+        s.draft =
+            sample_token(answer.logits, std::span<const token>(history), s.request.choose, uniform, {probabilities_, order_});
         s.has_draft = true;
       }
     }
@@ -261,7 +261,7 @@ class generator {
       // Nobody will ask what follows the last token.
       if (std::exchange(s.has_draft, false) && right && s.running() &&
           static_cast<index>(s.tokens.size() + s.drafts.size()) + 1 < s.most_tokens())
-        s.drafts.push_back(s.draft.id);
+        s.drafts.push_back(s.draft);
     }
   }
   void end(sequence& s, finish reason) {

@@ -182,4 +182,17 @@ sampled_token sample(std::span<const T> logits, std::span<const token> history, 
   return {static_cast<token>(chosen), static_cast<double>(logits[chosen]) - log_total};
 }
 
+/// The token that sample() chooses, without its probability: of greedy rules the softmax is left out, and with it most of the time.
+template <class T>
+token sample_token(std::span<const T> logits, std::span<const token> history, const sampling& rules, double uniform,
+                   sampling_workspace workspace) {
+  if (!(rules.greedy || rules.temperature == 0) || (rules.repetition_penalty != 1 && !history.empty()))
+    return sample(logits, history, rules, uniform, workspace).id;
+  rules.validate();
+  std::size_t likeliest = 0;
+  for (std::size_t t = 0; t < logits.size(); ++t)
+    if (logits[t] > logits[likeliest]) likeliest = t;
+  return static_cast<token>(likeliest);
+}
+
 GYRE_END

@@ -72,7 +72,7 @@ struct running_sequence {
   std::vector<token> drafts;
   std::size_t on_their_way = 0;
   std::vector<token> history;  // tokens and drafts
-  sampled_token draft;
+  token draft = 0;
   bool has_answer = false, has_draft = false;  // of this round: `drawn`, `draft`
 
   /// Prompt, output and drafts.
