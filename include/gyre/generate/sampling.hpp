@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <span>
 
+#include <gyre/backend/cpu/simd_math.hpp>
 #include <gyre/core/error.hpp>
 #include <gyre/core/random.hpp>
 #include <gyre/core/types.hpp>
@@ -68,20 +68,44 @@ struct logit_summary {
   double log_total = 0;  // ln(sum exp(logit - largest))
 };
 
+/// weights[t] = exp(factor * weights[t]); returns their sum.
+inline double exponentials(std::span<double> weights, double factor) {
+  const simd<double> scale = simd<double>::broadcast(factor);
+  return sum(accumulate_vectors<double>(static_cast<index>(weights.size()), [&](index t, auto lanes, simd<double> total) {
+    double* const at = weights.data() + t;
+    // Lanes behind the last weight: exp(-inf) adds nothing.
+    const simd<double> e = exp(lanes.load_or(at, -std::numeric_limits<double>::infinity()) * scale);
+    lanes.store(e, at);
+    return total + e;
+  }));
+}
+inline void normalise(std::span<double> p) {
+  const auto each = [&](auto f) { return accumulate_vectors<double>(static_cast<index>(p.size()), f); };
+  const simd<double> total = simd<double>::broadcast(
+      sum(each([&](index t, auto lanes, simd<double> before) { return before + lanes.load(p.data() + t); })));
+  each([&](index t, auto lanes, simd<double> nothing) {
+    lanes.store(lanes.load(p.data() + t) / total, p.data() + t);
+    return nothing;
+  });
+}
+
 // Writes exp(logit - largest) to `weights`. Refuses logits that have no softmax.
 template <class T>
 logit_summary softmax_weights(std::span<const T> logits, std::span<double> weights) {
   require(!logits.empty(), "sampling: no logits; the vocabulary is empty");
-  double largest = -std::numeric_limits<double>::infinity();
-  for (std::size_t t = 0; t < logits.size(); ++t) {
-    const double z = static_cast<double>(logits[t]);
-    if (!(z < std::numeric_limits<double>::infinity())) fail("sampling: the logit of token ", t, " is ", z);
-    largest = (std::max)(largest, z);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  double largest = -infinity;
+  bool sound = true;
+  for (const T z : logits) {
+    sound &= static_cast<double>(z) < infinity;
+    largest = (std::max)(largest, static_cast<double>(z));
   }
+  for (std::size_t t = 0; t < logits.size() && !sound; ++t)
+    if (!(static_cast<double>(logits[t]) < infinity))
+      fail("sampling: the logit of token ", t, " is ", static_cast<double>(logits[t]));
   require(std::isfinite(largest), "sampling: all ", logits.size(), " logits are -inf; no token is possible");
-  double total = 0;
-  for (std::size_t t = 0; t < logits.size(); ++t) total += weights[t] = std::exp(static_cast<double>(logits[t]) - largest);
-  return {largest, std::log(total)};
+  for (std::size_t t = 0; t < logits.size(); ++t) weights[t] = static_cast<double>(logits[t]) - largest;
+  return {largest, std::log(exponentials(weights, 1))};
 }
 
 // Writes the penalised logits of the tokens of `history`.
@@ -103,16 +127,23 @@ inline void keep_likeliest(std::span<double> p, std::span<token> order, const sa
   const auto at = [&](token t) -> double& { return p[static_cast<std::size_t>(t)]; };
   const auto less = [&](token a, token b) { return at(a) < at(b) || (at(a) == at(b) && a > b); };
   const std::size_t most = rules.top_k == 0 ? p.size() : static_cast<std::size_t>(rules.top_k);
-  std::iota(order.begin(), order.end(), token{0});
-  std::make_heap(order.begin(), order.end(), less);
+  // All the less likely ones together have half of what top_p leaves over, so it ends before any of them.
+  const double least = rules.top_p < 1 ? (1 - double{rules.top_p}) / (2 * static_cast<double>(p.size())) : -1;
+  auto end = order.begin();
+  for (std::size_t t = 0; t < p.size(); ++t) {
+    *end = static_cast<token>(t);
+    end += p[t] > least;
+  }
+  std::make_heap(order.begin(), end, less);
   double cumulated = 0;
-  auto end = order.end();
   for (std::size_t kept = 0; kept < most && end != order.begin(); ++kept) {
-    cumulated += at(order.front());
+    const token next = order.front();
+    cumulated += at(next);
     if (rules.top_p < 1 && kept > 0 && cumulated > double{rules.top_p}) break;
     std::pop_heap(order.begin(), end--, less);
+    at(next) = -at(next);  // kept; the heap is done with it
   }
-  for (auto dropped = order.begin(); dropped != end; ++dropped) at(*dropped) = 0;
+  for (double& x : p) x = (std::max)(-x, 0.0);
 }
 
 }  // namespace detail
@@ -146,13 +177,10 @@ double sampling_probabilities(std::span<const T> logits, std::span<const token> 
       *likeliest = 1;
       return summary.largest + summary.log_total;
     }
-    for (double& x : p) x = std::exp((x - largest) / rules.temperature);
+    for (double& x : p) x -= largest;
+    detail::exponentials(p, 1 / double{rules.temperature});
   }
-  const auto normalise = [p] {
-    const double total = std::accumulate(p.begin(), p.end(), 0.0);
-    for (double& x : p) x /= total;
-  };
-  normalise();
+  detail::normalise(p);
 
   const bool cut = (rules.top_k > 0 && static_cast<std::size_t>(rules.top_k) < vocabulary) || rules.top_p < 1;
   if (cut) detail::keep_likeliest(p, workspace.order.first(vocabulary), rules);
@@ -160,7 +188,7 @@ double sampling_probabilities(std::span<const T> logits, std::span<const token> 
     const double least = rules.min_p * *std::max_element(p.begin(), p.end());
     for (double& x : p) x = x < least ? 0 : x;
   }
-  if (cut || rules.min_p > 0) normalise();
+  if (cut || rules.min_p > 0) detail::normalise(p);
   return summary.largest + summary.log_total;
 }
 
