@@ -49,13 +49,15 @@ std::vector<gyre::generation> run_all(const Net& net, const std::vector<gyre::ge
 }
 
 template <class Net>
-void check_same(const Net& net, bool some_wrong = true) {
+void check_same(const Net& net) {
+  // The added state of one model is so near its fixed point that hardly a draft is wrong.
+  constexpr std::uint64_t wrong = std::is_same_v<typename Net::architecture_type, AddGrouped> ? 0 : 5;
   requests wanted(static_cast<int>(Net::architecture_type::shape.vocab), 20);
   const auto drafted = run_all(net, wanted.all);
   auto plainly = wanted.all;
   for (auto& r : plainly) r.draft_steps = 0;
   const auto expected = run_all(net, plainly);
-  std::uint64_t judged = 0, accepted = 0;
+  std::uint64_t drafted_tokens = 0, accepted = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CAPTURE(i);
     CHECK(drafted[i].tokens == expected[i].tokens);
@@ -63,13 +65,13 @@ void check_same(const Net& net, bool some_wrong = true) {
     CHECK(drafted[i].steps == expected[i].steps);
     CHECK(drafted[i].reason == expected[i].reason);
     CHECK((wanted.all[i].draft_steps > 0 || drafted[i].drafted == 0));
-    judged += drafted[i].drafted, accepted += drafted[i].accepted;
+    drafted_tokens += drafted[i].drafted, accepted += drafted[i].accepted;
     // Alone, it is the same.
     if (i < 4) CHECK(run_all(net, {wanted.all[i]})[0].log_probabilities == expected[i].log_probabilities);
   }
   // Neither trivial case: some drafts were right and, but for one model, some were not.
   CHECK(accepted > 10);
-  CHECK((accepted < judged) == some_wrong);
+  CHECK(accepted + wrong <= drafted_tokens);
 }
 
 struct Experts
@@ -94,14 +96,14 @@ struct Dreamer
 }  // namespace
 
 TEMPLATE_TEST_CASE("drafts change nothing: reference", "[decode]", ConcatGrouped, AddGrouped, NoInjection, Experts) {
-  check_same(make_net<TestType, gyre::fp64>(), !std::is_same_v<TestType, AddGrouped>);
+  check_same(make_net<TestType, gyre::fp64>());
 }
 
 TEMPLATE_TEST_CASE("drafts change nothing: cpu", "[decode][threads]", Concat, AddGrouped, Experts) {
   check_same(make_net<TestType, gyre::fp32>(2, gyre::cpu{2}));
 }
 
-TEST_CASE("drafts with all the steps of a token are all right, and nothing is judged where nothing was drafted early",
+TEST_CASE("drafts with all the steps of a token are all right, and nothing is drafted_tokens where nothing was drafted early",
           "[decode]") {
   const auto net = make_net<Concat, gyre::fp64>();
   const auto prompt = random_tokens(3, 23, 1);
@@ -136,16 +138,16 @@ TEST_CASE("a draft is drawn as the token itself will be: with its uniform number
   // tokens are on their way at a time.
   const auto net = make_net<ConcatGrouped, gyre::fp64>();
   requests wanted(23, 20);
-  std::uint64_t judged = 0, accepted = 0;
+  std::uint64_t drafted_tokens = 0, accepted = 0;
   for (auto& r : wanted.all) {
     r.exit = 24, r.draft_steps = 9, r.state_scale = 0, r.choose.greedy = false, r.choose.temperature = 1, r.max_new = 0;
     r.stop_tokens = {};
     const auto done = run_all(net, {r})[0];
-    judged += done.drafted, accepted += done.accepted;
+    drafted_tokens += done.drafted, accepted += done.accepted;
   }
-  CAPTURE(judged, accepted);
-  CHECK(judged > 100);
-  CHECK(4 * accepted > 3 * judged);
+  CAPTURE(drafted_tokens, accepted);
+  CHECK(drafted_tokens > 100);
+  CHECK(4 * accepted > 3 * drafted_tokens);
 }
 
 TEST_CASE("requests with drafts are cancelled and joined by others in the middle", "[decode]") {

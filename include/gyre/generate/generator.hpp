@@ -228,6 +228,7 @@ class generator {
                       .draft_steps = r.draft_steps,
                       .owner = s.number});
     ++s.on_their_way;
+    s.result.drafted += place >= s.tokens.size();
   }
   /// Draws answers and drafts. Where anything throws, every sequence begins again at its last certain token.
   void run_drafting() try {
@@ -236,32 +237,27 @@ class generator {
       if (answer.complete) {
         draw_next(s, answer.logits);
         s.has_answer = true;
-      } else {
-        const std::vector<token>& history = s.tokens_and_drafts();
+        s.diverged = s.drafts.empty() || s.drafts.front() != s.drawn.id;
+      } else if (!s.diverged) {
+        const std::span<const token> history = s.history_to(answer.position);
         const double uniform = sampling_uniform(s.request.of, s.request.key, history.size());
-        s.draft =
-            sample_token(answer.logits, std::span<const token>(history), s.request.choose, uniform, {probabilities_, order_});
-        s.has_draft = true;
+        const token draft = sample_token(answer.logits, history, s.request.choose, uniform, {probabilities_, order_});
+        if (s.revise(answer.position, draft)) wavefront_.drop(s.number, answer.position + 1);
       }
     }
   } catch (...) {
     wavefront_.clear();
-    for (const auto& s : sequences_) s->on_their_way = 0, s->drafts.clear(), s->has_answer = s->has_draft = false;
+    for (const auto& s : sequences_) s->on_their_way = 0, s->drafts.clear(), s->has_answer = s->diverged = false;
     throw;
   }
   void commit_drafting() {
     for (const auto& each : sequences_) {
       sequence& s = *each;
-      bool right = true;
-      if (std::exchange(s.has_answer, false)) {
-        ++s.fed;
-        keep(s, s.request.exit.most_steps());
-        if (s.running() && !(right = s.confirm())) wavefront_.drop(s.number);
-      }
-      // Nobody will ask what follows the last token.
-      if (std::exchange(s.has_draft, false) && right && s.running() &&
-          static_cast<index>(s.tokens.size() + s.drafts.size()) + 1 < s.most_tokens())
-        s.drafts.push_back(s.draft);
+      s.diverged = false;
+      if (!std::exchange(s.has_answer, false)) continue;
+      ++s.fed;
+      keep(s, s.request.exit.most_steps());
+      if (s.running() && !s.confirm()) wavefront_.drop(s.number);
     }
   }
   void end(sequence& s, finish reason) {

@@ -51,7 +51,7 @@ struct generation {
   std::vector<token> tokens;
   std::vector<int> steps;                   // (tokens) as generated::steps
   std::vector<double> log_probabilities;    // (tokens)
-  std::uint64_t drafted = 0, accepted = 0;  // drafts that were judged; those that were right
+  std::uint64_t drafted = 0, accepted = 0;  // drafts that went on their way; those that were right
   std::string text;                         // with request.bytes: what is certain; never a piece of a character or stop string
   finish reason = finish::running;
 };
@@ -65,8 +65,9 @@ struct generation_request {
   bool exit_in_prompt = false;      // whether tokens of the prompt may leave early; else they run all steps
   cache_lookup lookup = cache_lookup::latest;
   // Self-speculative decoding: a token goes on its way as soon as the one before it has run so many steps and a draft was drawn
-  // from there. The output is the same to the bit, and how many tokens share a reading of the weights depends on how often drafts
-  // are right. 0: off. For exits of fixed depth, and layers that neither know which step runs nor remember across steps.
+  // from there; drafts are drawn anew at twice that depth and so on. The output is the same to the bit, and how many tokens share
+  // a reading of the weights depends on how often drafts are right. 0: off. For exits of fixed depth, and layers that neither
+  // know which step runs nor remember across steps.
   int draft_steps = 0;
   sampling choose{};
   seed of{};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,20 +73,32 @@ struct running_sequence {
   std::vector<token> drafts;
   std::size_t on_their_way = 0;
   std::vector<token> history;  // tokens and drafts
-  token draft = 0;
-  bool has_answer = false, has_draft = false;  // of this round: `drawn`, `draft`
+  bool has_answer = false;     // of this round: `drawn`
+  bool diverged = false;       // this round has shown that the tokens behind are built on a wrong one
 
-  /// Prompt, output and drafts.
-  const std::vector<token>& tokens_and_drafts() {
+  /// Prompt, output and drafts up to a position, which is among them.
+  std::span<const token> history_to(index position) {
     history.assign(tokens.begin(), tokens.end());
     history.insert(history.end(), drafts.begin(), drafts.end());
-    return history;
+    return std::span<const token>(history).first(static_cast<std::size_t>(position) + 1);
+  }
+  /// What the token at `position` expects to follow. Returns whether tokens behind it are on their way that another draft began.
+  bool revise(index position, token draft) {
+    const std::size_t next = static_cast<std::size_t>(position) + 1, place = next - tokens.size();
+    if (place < drafts.size() && drafts[place] == draft) return false;
+    drafts.resize(place);
+    // Nobody will ask what follows the last token.
+    if (static_cast<index>(next) + 1 < most_tokens()) drafts.push_back(draft);
+    const std::size_t up_to_here = next - (tokens.size() - 1);
+    diverged = on_their_way > up_to_here;
+    on_their_way = (std::min)(on_their_way, up_to_here);
+    return diverged;
   }
   /// The oldest token has its answer, now the last of `tokens`. Returns whether the token after it was fed just that.
   bool confirm() {
     --on_their_way;
     const bool right = !drafts.empty() && drafts.front() == tokens.back();
-    if (!drafts.empty()) ++result.drafted, result.accepted += right;
+    result.accepted += right;
     if (right)
       drafts.erase(drafts.begin());
     else

@@ -16,7 +16,8 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// A token in the recurrence. Its prelude is done; after draft_steps steps it tells what may follow, after most_steps what does.
+/// A token in the recurrence. After draft_steps steps, after twice as many and so on it tells what may follow, after most_steps
+/// what does.
 template <class B, class T>
 struct wavefront_token {
   token id = 0;
@@ -27,13 +28,14 @@ struct wavefront_token {
   int most_steps = 0, draft_steps = 0;
   std::uint64_t owner = 0;  // the request
   int depth = 0;            // steps run
-  bool drafted = false;
+  int speaks_at = 0;        // depth of the next draft
 };
 
 /// Logits of one token, for the token that follows.
 template <class T>
 struct wavefront_answer {
   std::uint64_t owner = 0;
+  index position = 0;
   bool complete = false;  // after most_steps, so that it has left; else a draft
   std::span<const T> logits;
 };
@@ -43,6 +45,10 @@ struct wavefront_answer {
 /// not thrown away: verification goes on from its state. At step t a token reads the keys and values that earlier tokens wrote
 /// at step t, and these are further: they have passed step t whenever it gets there. So a token whose predecessors were right
 /// ends with the very numbers that it has when it is run alone, to the bit.
+///
+/// Each time a token speaks its draft is drawn anew, and where it has changed what was built on it is dropped: of a wrong draft
+/// the price is the rounds until it is seen, and most are seen after twice its steps. Rows are free as long as the way of the
+/// weights through the caches takes longer than the arithmetic.
 ///
 /// Reads of weights for a token, of one sequence and as long as drafts are right: prelude, draft_steps steps, coda and head,
 /// instead of prelude, most_steps steps, coda and head.
@@ -62,17 +68,21 @@ class wavefront {
 
   bool empty() const { return tokens_.empty(); }
   /// The first token of a sequence, or the one after its newest.
-  void enter(const entry& e) { tokens_.push_back(e), places_.push_back(-1); }
-  /// Forgets the tokens of a request. Those that enter in their place overwrite what they have cached.
-  void drop(std::uint64_t owner) {
+  void enter(const entry& e) {
+    tokens_.push_back(e), places_.push_back(-1);
+    tokens_.back().speaks_at = e.draft_steps;
+  }
+  /// Forgets the tokens of a request from a position on. Those that enter in their place overwrite what they have cached.
+  void drop(std::uint64_t owner, index from = 0) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < tokens_.size(); ++i)
-      if (tokens_[i].owner != owner) tokens_[kept] = tokens_[i], places_[kept++] = places_[i];
+      if (tokens_[i].owner != owner || tokens_[i].position < from) tokens_[kept] = tokens_[i], places_[kept++] = places_[i];
     tokens_.resize(kept), places_.resize(kept);
   }
   void clear() { tokens_.clear(), places_.clear(); }
 
-  /// Runs all tokens on to the next depth at which one of them has something to say. The logits are valid until the decoder's
+  /// Runs all tokens on to the next depth at which one of them has something to say. Answers come in the order of the tokens, those
+  /// of a request thus by position. The logits are valid until the decoder's
   /// next round. If it throws, clear() and begin again.
   std::span<const answer> run() {
     const index total = static_cast<index>(tokens_.size());
@@ -96,16 +106,12 @@ class wavefront {
  private:
   static std::size_t at(index i) { return static_cast<std::size_t>(i); }
 
-  /// Tokens that end after `steps` more steps, and the newest of each request if it is deep enough for a draft then.
+  /// Tokens that have something to say after `steps` more steps.
   void choose_speakers(int steps) {
     speakers_.clear();
-    for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      const entry& e = tokens_[i];
-      const bool newest = std::none_of(tokens_.begin() + static_cast<std::ptrdiff_t>(i) + 1, tokens_.end(),
-                                       [&](const entry& later) { return later.owner == e.owner; });
-      const int depth = e.depth + steps;
-      if (depth == e.most_steps || (newest && !e.drafted && depth >= e.draft_steps)) speakers_.push_back(static_cast<index>(i));
-    }
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+      if (const int depth = tokens_[i].depth + steps; depth == tokens_[i].most_steps || depth >= tokens_[i].speaks_at)
+        speakers_.push_back(static_cast<index>(i));
   }
 
   /// Four parts of `capacity` rows: two turns of the states, two of what the injection prepares from the embeddings.
@@ -210,8 +216,8 @@ class wavefront {
     for (index i = 0; i < count; ++i) {
       entry& e = tokens_[at(speakers_[at(i)])];
       const bool complete = e.depth == e.most_steps;
-      e.drafted = true;
-      answers_.push_back({e.owner, complete, {logits[i], at(logits.cols)}});
+      e.speaks_at = 2 * e.depth;
+      answers_.push_back({e.owner, e.position, complete, {logits[i], at(logits.cols)}});
     }
   }
 
