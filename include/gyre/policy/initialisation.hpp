@@ -53,6 +53,16 @@ struct mixture_initialisation {
   }
 };
 
+/// Another scheme with embeddings of variance 1 / h. Scaled by sqrt(h), as model_options{} asks for, they give a state of RMS 1;
+/// a tied head gives logits of variance 1.
+template <class Scheme>
+struct unit_state {
+  static constexpr initial_value of(role r, const tensor_shape& shape, model_facts facts) {
+    if (r == role::embedding) return {.variance = 1 / static_cast<double>(facts.width)};
+    return Scheme::of(r, shape, facts);
+  }
+};
+
 template <class T>
 concept initialisation_scheme = requires(tensor_shape shape, model_facts facts) {
   { T::of(role::gain, shape, facts) } -> std::same_as<initial_value>;
