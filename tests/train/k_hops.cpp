@@ -97,6 +97,40 @@ TEST_CASE("k-hops rows are keyed by stream, step and row, not by how the batch i
   }
 }
 
+TEST_CASE("a row may ask several questions, and one of fewer begins it", "[k_hops]") {
+  CHECK(k_hops_task::most_length == 48);
+  const random_stream stream(seed{5}, purpose::task);
+  constexpr std::size_t n = k_hops_task::most_length;
+  const std::size_t count = 400;
+  gyre_test::task_rows<n> batch(count);
+  rows brief(count);
+  k_hops_task::fill(stream, 3, 0, batch.inputs, batch.targets, 20);
+  k_hops_task::fill(stream, 3, 0, brief.inputs, brief.targets);
+  std::vector<double> asked(64, 0.0), next(64, 0.0);
+  for (std::size_t r = 0; r < count; ++r) {
+    const token* in = &batch.inputs[r * n];
+    const token* out = &batch.targets[r * n];
+    CHECK(std::equal(in, in + length, &brief.inputs[r * length]));
+    CHECK(std::equal(out, out + length, &brief.targets[r * length]));
+    std::vector<token> f(8, -1);
+    for (std::size_t i = 0; i < 8; ++i) f[static_cast<std::size_t>(in[i] / 8)] = in[i] % 8;
+    for (std::size_t q = 8; q < n; q += 2) {
+      REQUIRE((in[q] >= 64 && in[q] < 72 && in[q + 1] >= 72 && in[q + 1] < 80));
+      token at = in[q] - 64;
+      for (token k = 1; k <= in[q + 1] - 71; ++k) at = f[static_cast<std::size_t>(at)];
+      CHECK(out[q] == -1);
+      CHECK(out[q + 1] == 64 + at);
+      ++asked[static_cast<std::size_t>(8 * (in[q] - 64) + in[q + 1] - 72)];
+      if (q > 8) ++next[static_cast<std::size_t>(8 * (in[q] - 64) + in[q - 2] - 64)];
+    }
+  }
+  CHECK(chi_square(asked) < most_chi(63));
+  CHECK(chi_square(next) < most_chi(63));  // a question says nothing about the next one
+  for (const int questions : {0, 21})
+    CHECK_THROWS_WITH(k_hops_task::fill(stream, 1, 0, batch.inputs, batch.targets, questions),
+                      Catch::Contains(std::to_string(questions) + " questions to a row; 1 to 20"));
+}
+
 TEST_CASE("wrong spans of k-hops are refused with their numbers", "[k_hops]") {
   const random_stream stream(seed{1}, purpose::task);
   rows batch(2);

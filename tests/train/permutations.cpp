@@ -113,6 +113,41 @@ TEST_CASE("rows of permutations are keyed by stream, step and row, and short one
   differs(random_stream(seed{3}, purpose::task, 1), 5);
 }
 
+TEST_CASE("rows of swaps begin with the identity, which does not count, and follow the same products", "[permutations]") {
+  using drawn_from = permutations_task::drawn_from;
+  for (std::size_t i = 0; i + 1 < permutations_task::points; ++i) {
+    images swap{0, 1, 2, 3, 4};
+    std::swap(swap[i], swap[i + 1]);
+    CHECK(permutations_task::swaps[i] == permutations_task::element_of(swap));
+  }
+  const std::size_t count = 500, n = 48;
+  const random_stream stream(seed{4}, purpose::task);
+  rows batch(n * count), brief(n / 2 * count);
+  permutations_task::fill(stream, 9, 0, n, batch.inputs, batch.targets, drawn_from::swaps);
+  permutations_task::fill(stream, 9, 0, n / 2, brief.inputs, brief.targets, drawn_from::swaps);
+  std::vector<double> seen(4, 0.0), ends(120, 0.0);
+  for (std::size_t r = 0; r < count; ++r) {
+    REQUIRE(batch.inputs[n * r] == 0);
+    REQUIRE(batch.targets[n * r] == -1);
+    token product = 0;
+    for (std::size_t t = n * r + 1; t < n * (r + 1); ++t) {
+      const auto which = std::find(permutations_task::swaps.begin(), permutations_task::swaps.end(), batch.inputs[t]);
+      REQUIRE(which != permutations_task::swaps.end());
+      ++seen[static_cast<std::size_t>(which - permutations_task::swaps.begin())];
+      CHECK(batch.targets[t] == (product = permutations_task::product(batch.inputs[t], product)));
+    }
+    ++ends[static_cast<std::size_t>(product)];
+    CHECK(std::equal(&brief.inputs[n / 2 * r], &brief.inputs[n / 2 * r] + n / 2, &batch.inputs[n * r]));
+    CHECK(std::equal(&brief.targets[n / 2 * r], &brief.targets[n / 2 * r] + n / 2, &batch.targets[n * r]));
+  }
+  double chi = 0;
+  const double each = static_cast<double>((n - 1) * count) / 4;
+  for (const double k : seen) chi += (k - each) * (k - each) / each;
+  CHECK(chi < 3 + 5 * std::sqrt(2 * 3.0));
+  CHECK(std::count_if(ends.begin(), ends.end(), [](double k) { return k > 0; }) ==
+        60);  // 47 swaps: every odd element, no other
+}
+
 TEST_CASE("wrong lengths and spans of permutations are refused with their numbers", "[permutations]") {
   const random_stream stream(seed{1}, purpose::task);
   rows batch(96);
