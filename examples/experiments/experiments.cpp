@@ -91,8 +91,8 @@ int experiment_with(int count, char** values) {
   const std::string model = given.choice("model", models, "", "this model only, a run for each --lr");
   std::vector<std::string> names = task_names();
   names.insert(names.begin(), "");
-  const std::string task = given.choice("task", names, "", "this task only");
-  const auto length = given.number("length", gyre::index{8}, "permutations of a row");
+  const std::string task = given.choice("task", names, "", "this task only; without it swaps and k-hops");
+  const auto length = given.number("length", gyre::index{24}, "tokens of a row of swaps or permutations; k-hops have 48");
   const auto rates = given.texts("lr", "learning rate; without it 1e-3 and 3e-3");
   p.common.seed = given.number<std::uint64_t>("seed", 0, "of the runs of --model");
   given.heading("How long:");
@@ -114,7 +114,8 @@ int experiment_with(int count, char** values) {
   gyre::require(p.common.steps > 0 || (p.common.minutes > 0 && p.common.minutes <= most_minutes), "experiments: --minutes is ",
                 p.common.minutes, "; it must be more than 0 and at most ", most_minutes);
   for (const std::string& name : task_names())
-    if (task.empty() || task == name) p.tasks.emplace_back(name, make_task(name, p.common.rows, length, {})->length());
+    if (task.empty() ? name != "permutations" : task == name)
+      p.tasks.emplace_back(name, make_task(name, p.common.rows, length, {})->length());
   for (const std::string& text : rates) {
     double rate = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), rate);

@@ -29,7 +29,7 @@ namespace experiments {
 /// What is trained, how long, and from which seed. Two that are equal are the same run.
 struct experiment {
   std::string model, task;
-  gyre::index length = 0, rows = 64;  // tokens of a row; rows of a step
+  gyre::index length = 0, rows = 16;  // tokens of a row; rows of a step
   double learning_rate = 0;
   std::uint64_t seed = 0;
   double minutes = 8;       // of training; ignored where steps are given

@@ -18,7 +18,7 @@ struct mixture_plan {
   std::string task;
   double minutes = 0, learning_rate = 0;
   std::uint64_t seed = 0, steps = 0;
-  gyre::index rows = 64, length = 0;
+  gyre::index rows = 16, length = 0;
 
   std::unique_ptr<task_data> data() const { return make_task(task, rows, length, gyre::seed{seed}); }
   mixture_rules rules() const {
@@ -90,8 +90,8 @@ inline bool train_mixture(mixture_run& run, const mixture_plan& plan, const gyre
 
 inline int demo_mixtures(arguments& args) {
   mixture_plan plan;
-  plan.task = args.choice("task", task_names(), "k-hops", "what to learn; permutations want more tokens");
-  plan.length = args.number("length", gyre::index{8}, "permutations of a row; no meaning for k-hops");
+  plan.task = args.choice("task", task_names(), "swaps", "what to learn; k-hops want more tokens, permutations many more");
+  plan.length = args.number("length", gyre::index{24}, "tokens of a row of swaps or permutations; k-hops have 48");
   plan.minutes = args.number("minutes", 10.0, "time of all three trainings together");
   plan.learning_rate = args.number("lr", 2e-3, "learning rate");
   plan.seed = args.number<std::uint64_t>("seed", 0, "seed of everything random");

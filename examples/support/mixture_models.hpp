@@ -36,20 +36,25 @@ inline constexpr gyre::attention_options mixture_attention(gyre::routing project
   return {.projections = projections, .query_key_bias = false, .query_key_norm = true};
 }
 
+/// A state that starts at RMS 1, so that the first branches do not drown the token: docs/evidence.md has what happens otherwise.
+template <gyre::dims D, class Layers>
+struct learning_model
+    : gyre::mixture_model<D, Layers, gyre::unit_state<gyre::mixture_initialisation<>>, gyre::model_options{}> {};
+
 /// A layer of the baseline: 8 experts of width 64, 2 of them for a token, and one shared.
 inline constexpr gyre::experts layered_experts{.count = 8, .active = 2, .width = 64, .shared_width = 64, .router_width = 16};
 struct layered_layer : gyre::mixture<gyre::sequential, gyre::sequence_attention<four_heads, mixture_attention()>,
                                      gyre::expert_attention<four_heads, layered_experts>> {};
-struct layered_8 : gyre::mixture_model<four_heads, gyre::stack<8, layered_layer>> {};
-struct layered_16 : gyre::mixture_model<four_heads, gyre::stack<16, layered_layer>> {};
-struct layered_32 : gyre::mixture_model<four_heads, gyre::stack<32, layered_layer>> {};
+struct layered_8 : learning_model<four_heads, gyre::stack<8, layered_layer>> {};
+struct layered_16 : learning_model<four_heads, gyre::stack<16, layered_layer>> {};
+struct layered_32 : learning_model<four_heads, gyre::stack<32, layered_layer>> {};
 
 /// DR: one layer for 8 depths, with the experts of all of them.
 inline constexpr gyre::experts recurrent_experts{
     .count = 144, .active = 2, .width = 32, .shared_width = 56, .router_width = 16};
 struct recurrent_layer : gyre::mixture<gyre::sequential, gyre::sequence_attention<four_heads, mixture_attention(two_of_8)>,
                                        gyre::expert_attention<four_heads, recurrent_experts>> {};
-struct recurrent_8 : gyre::mixture_model<four_heads, recurrent_layer> {};
+struct recurrent_8 : learning_model<four_heads, recurrent_layer> {};
 
 /// DR+DA: of four heads two read tokens and two read depths.
 inline constexpr gyre::experts attending_experts{
@@ -58,7 +63,7 @@ struct attending_layer
     : gyre::mixture<gyre::sequential, gyre::depth_attention<two_heads, gyre::depth_attention_options{.projections = two_of_14}>,
                     gyre::sequence_attention<two_heads, mixture_attention(two_of_14)>,
                     gyre::expert_attention<two_heads, attending_experts>> {};
-struct attending_8 : gyre::mixture_model<two_heads, attending_layer> {};
+struct attending_8 : learning_model<two_heads, attending_layer> {};
 
 /// The same for 16 depths.
 inline constexpr gyre::experts attending_experts_16{
@@ -67,7 +72,7 @@ struct attending_layer_16
     : gyre::mixture<gyre::sequential, gyre::depth_attention<two_heads, gyre::depth_attention_options{.projections = two_of_32}>,
                     gyre::sequence_attention<two_heads, mixture_attention(two_of_32)>,
                     gyre::expert_attention<two_heads, attending_experts_16>> {};
-struct attending_16 : gyre::mixture_model<two_heads, attending_layer_16> {};
+struct attending_16 : learning_model<two_heads, attending_layer_16> {};
 
 /// Whether A costs within 2% what Baseline costs, in parameters and in forward and backward FLOPs a token, for rows of `tokens`.
 template <gyre::architecture A, gyre::architecture Baseline>

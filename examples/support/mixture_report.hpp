@@ -130,10 +130,12 @@ struct mixture_comparison {
   std::vector<mixture_run> runs;
 
   double step_tokens() const { return static_cast<double>(rows * length); }
-  bool answers_at_each_position() const { return task == "permutations"; }
+  bool answers_at_each_position() const { return task != "k-hops"; }
   std::string task_text() const {
-    return answers_at_each_position() ? "prefix products of " + std::to_string(length) + " random permutations of five things"
-                                      : "following 1 to 8 pointers among eight nodes, the nodes between not shown";
+    if (!answers_at_each_position()) return "following 1 to 8 pointers among eight nodes, the nodes between not shown";
+    if (task == "swaps")
+      return "in which order five things are after each of " + std::to_string(length - 1) + " random swaps of neighbours";
+    return "prefix products of " + std::to_string(length) + " random permutations of five things";
   }
 };
 

@@ -80,40 +80,52 @@ class task_data : public training_data {
 
 class permutations_data final : public task_data {
  public:
-  permutations_data(gyre::index rows, gyre::index length, gyre::seed seed) : task_data("permutations", rows, length, seed) {
-    gyre::require(length >= 1 && length <= gyre::permutations_task::most_length, "the task permutations: rows of ", length,
-                  " elements; 1 to ", gyre::permutations_task::most_length, " are possible");
+  using drawn_from = gyre::permutations_task::drawn_from;
+  permutations_data(gyre::index rows, gyre::index length, gyre::seed seed, drawn_from elements = drawn_from::all)
+      : task_data(elements == drawn_from::all ? "permutations" : "swaps", rows, length, seed), elements_(elements) {
+    const gyre::index least = 1 + silent();
+    gyre::require(length >= least && length <= gyre::permutations_task::most_length, "the task ",
+                  elements == drawn_from::all ? "permutations" : "swaps", ": rows of ", length, " elements; ", least, " to ",
+                  gyre::permutations_task::most_length, " are possible");
   }
-  gyre::index answers() const override { return length(); }
+  gyre::index answers() const override { return length() - silent(); }
 
  private:
   void fill(const gyre::random_stream& stream, std::uint64_t step, std::uint32_t first_row, std::span<gyre::token> inputs,
             std::span<gyre::token> targets) const override {
-    gyre::permutations_task::fill(stream, step, first_row, static_cast<int>(length()), inputs, targets);
+    gyre::permutations_task::fill(stream, step, first_row, static_cast<int>(length()), inputs, targets, elements_);
   }
+  gyre::index silent() const { return elements_ == drawn_from::swaps; }  // the identity that begins a row
+
+  drawn_from elements_;
 };
 
 class k_hops_data final : public task_data {
  public:
-  k_hops_data(gyre::index rows, gyre::seed seed) : task_data("k-hops", rows, gyre::k_hops_task::length, seed) {}
-  gyre::index answers() const override { return 1; }
+  using task = gyre::k_hops_task;
+  k_hops_data(gyre::index rows, gyre::seed seed, int questions = task::most_questions)
+      : task_data("k-hops", rows, task::length_of(questions), seed), questions_(questions) {}
+  gyre::index answers() const override { return questions_; }
 
  private:
   void fill(const gyre::random_stream& stream, std::uint64_t step, std::uint32_t first_row, std::span<gyre::token> inputs,
             std::span<gyre::token> targets) const override {
-    gyre::k_hops_task::fill(stream, step, first_row, inputs, targets);
+    task::fill(stream, step, first_row, inputs, targets, questions_);
   }
+
+  int questions_;
 };
 
 inline const std::vector<std::string>& task_names() {
-  static const std::vector<std::string> names{"permutations", "k-hops"};
+  static const std::vector<std::string> names{"swaps", "k-hops", "permutations"};
   return names;
 }
-/// A task by its name; `length` is of rows of permutations, for k hops it has no meaning.
+/// A task by its name; `length` is of rows of swaps and permutations, for k hops it has no meaning.
 inline std::unique_ptr<task_data> make_task(std::string_view name, gyre::index rows, gyre::index length, gyre::seed seed) {
   if (name == "permutations") return std::make_unique<permutations_data>(rows, length, seed);
+  if (name == "swaps") return std::make_unique<permutations_data>(rows, length, seed, permutations_data::drawn_from::swaps);
   if (name == "k-hops") return std::make_unique<k_hops_data>(rows, seed);
-  gyre::fail("no task is named '", name, "'; there are permutations and k-hops");
+  gyre::fail("no task is named '", name, "'; there are swaps, k-hops and permutations");
 }
 
 }  // namespace examples

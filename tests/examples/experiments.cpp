@@ -88,12 +88,12 @@ TEST_CASE("a plan compares rates on the first seed and takes the better one to t
   const auto named = experiments::named_runs(p, done);
   const auto all = names(named);
   CHECK(all.size() == 7);
-  CHECK(all.contains("permutations8_attending-8_lr0.003_rows64_seed2_8min"));
-  CHECK(all.contains("permutations8_attending-16_lr0.003_rows64_seed0_8min"));
-  CHECK_FALSE(all.contains("permutations8_attending-8_lr0.001_rows64_seed1_8min"));
+  CHECK(all.contains("permutations8_attending-8_lr0.003_rows16_seed2_8min"));
+  CHECK(all.contains("permutations8_attending-16_lr0.003_rows16_seed0_8min"));
+  CHECK_FALSE(all.contains("permutations8_attending-8_lr0.001_rows16_seed1_8min"));
   done.push_back(found("layered-16", 1e-3, 0, std::nullopt, 0.6));
   done.push_back(found("layered-16", 3e-3, 0, std::nullopt, 0.5));
-  CHECK(names(experiments::named_runs(p, done)).contains("permutations8_layered-32_lr0.001_rows64_seed0_8min"));
+  CHECK(names(experiments::named_runs(p, done)).contains("permutations8_layered-32_lr0.001_rows16_seed0_8min"));
   CHECK(experiments::find(done, named.front()) == &done[0]);
 }
 

@@ -26,7 +26,8 @@ mixture_rules rules(std::uint64_t total) {
 TEST_CASE("tasks: fresh rows each step and micro-batch, others for examinations", "[examples]") {
   for (const std::string& name : task_names()) {
     INFO(name);
-    const auto data = make_task(name, 4, 6, gyre::seed{3});
+    const gyre::index tokens = name == "swaps" ? 32 : 6;  // so many that no two rows are equal by chance
+    const auto data = make_task(name, 4, tokens, gyre::seed{3});
     const auto length = static_cast<std::size_t>(data->length());
     std::set<std::vector<token>> seen;
     for (std::uint64_t step = 1; step <= 10; ++step)
@@ -37,7 +38,7 @@ TEST_CASE("tasks: fresh rows each step and micro-batch, others for examinations"
       }
     CHECK(seen.size() == 80);
     const std::vector<token> again = copy(data->next(7, 1, 8).inputs);
-    CHECK(again == copy(make_task(name, 4, 6, gyre::seed{3})->next(7, 1, 1).inputs));  // whatever the depth
+    CHECK(again == copy(make_task(name, 4, tokens, gyre::seed{3})->next(7, 1, 1).inputs));  // whatever the depth
     gyre::index rows = 0, counted = 0;
     for (const std::uint64_t examination : {std::uint64_t{0}, std::uint64_t{1}})
       for (const gyre::batch& b : data->held_out_rows(1000, examination)) {
@@ -53,8 +54,10 @@ TEST_CASE("tasks: fresh rows each step and micro-batch, others for examinations"
     CHECK_FALSE(data->depth_should_help());
   }
   CHECK(make_task("permutations", 4, 6, {})->identity() != make_task("permutations", 4, 7, {})->identity());
-  CHECK_THROWS_WITH(make_task("sums", 4, 6, {}), Catch::Contains("no task is named 'sums'; there are permutations and k-hops"));
+  CHECK_THROWS_WITH(make_task("sums", 4, 6, {}),
+                    Catch::Contains("no task is named 'sums'; there are swaps, k-hops and permutations"));
   CHECK_THROWS_WITH(make_task("permutations", 4, 49, {}), Catch::Contains("rows of 49 elements; 1 to 48"));
+  CHECK_THROWS_WITH(make_task("swaps", 4, 1, {}), Catch::Contains("the task swaps: rows of 1 elements; 2 to 48"));
   CHECK_THROWS_WITH(make_task("k-hops", 0, 6, {}), Catch::Contains("0 rows to a batch"));
 }
 
@@ -65,7 +68,7 @@ TEST_CASE("a mixture learns what it can, and tells of its experts and depths", "
   const auto before = model->accuracy_on(data.held_out_rows(500, 1), 8);
   REQUIRE(before);
   CHECK((before->answers == 500 && before->rows == 500));
-  CHECK(before->all < 0.1);
+  CHECK(before->all < 0.6);  // a tied head gives back a token whose state begins with its embedding
   for (std::uint64_t step = 1; step <= 60; ++step) {
     model->accumulate(data.next(step, 0, 8));
     const gyre::step_report report = model->update();
@@ -117,12 +120,14 @@ TEST_CASE("accuracies over a training, and when they first reach what is wanted"
   CHECK_FALSE(used_at(use, 1));
 }
 
-TEST_CASE("k hops count one answer a row", "[examples]") {
+TEST_CASE("k hops count the answers to their questions", "[examples]") {
   const auto model = make_mixture("recurrent-8", gyre::cpu(1), rules(1));
-  k_hops_data data(4, gyre::seed{3});
+  k_hops_data data(4, gyre::seed{3}, 1);
   const auto right = model->accuracy_on(data.held_out_rows(200, 1), 8);
   CHECK((right->answers == 200 && right->rows == 200));
   CHECK(right->all == right->last);
+  const auto more = model->accuracy_on(k_hops_data(4, gyre::seed{3}).held_out_rows(50, 1), 8);
+  CHECK((more->answers == 1000 && more->rows == 50));
   CHECK(model->examine(data.held_out_rows(20, 1)).reading.empty());
 }
 
