@@ -97,7 +97,8 @@ int experiment_with(int count, char** values) {
   p.common.seed = given.number<std::uint64_t>("seed", 0, "of the runs of --model");
   given.heading("How long:");
   p.common.minutes =
-      given.number("minutes", p.common.minutes, "training of a run; the speed is measured first, then the steps fixed");
+      given.number("minutes", p.common.minutes,
+                   "of processor time for the training of a run; the speed is measured first, then the steps fixed");
   p.common.steps = given.number("steps", p.common.steps, "optimiser steps of a run, instead of minutes; 0: by time");
   p.common.rows = given.number("rows", p.common.rows, "rows of a step");
   given.heading("Where:");

@@ -53,7 +53,7 @@ inline std::optional<result> run(const experiment& e, const std::filesystem::pat
   } else if (steps == 0) {
     const auto scratch = make_mixture(e.model, device, rules_of(e, std::uint64_t{1} << 40));
     const any_depth depth{gyre::fixed_depth{scratch->steps_of_use()}};
-    steps = steps_within(
+    steps = steps_within<processor_watch>(
                 60 * e.minutes, *scratch, *data, 1, [&](std::uint64_t) { return depth; }, interrupt_guard::requested)
                 .steps;
     if (steps == 0) return std::nullopt;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <iostream>
 #include <string>
 
@@ -44,6 +45,15 @@ class stopwatch {
 
  private:
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+/// The same of this process's processor time, which other programs do not lengthen.
+class processor_watch {
+ public:
+  double seconds() const { return static_cast<double>(std::clock() - begin_) / CLOCKS_PER_SEC; }
+
+ private:
+  std::clock_t begin_ = std::clock();
 };
 
 /// "3:07", "1:02:33".

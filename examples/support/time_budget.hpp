@@ -27,8 +27,8 @@ struct time_budget {
 /// Steps of a training that fit into `seconds`. Runs the first steps of `scratch`, a trainer like the real one that is thrown
 /// away afterwards, for about a fiftieth of the time; then adds up the FLOPs of the depths that `rule_of(total)` will draw, step
 /// by step, until the time is full. `rule_of` gives the depth rule of a training of so many steps: a curriculum depends on it.
-/// The position of `data` stays. `stop` is asked after every step.
-template <class RuleOf>
+/// The position of `data` stays. `stop` is asked after every step. `Watch` tells whose seconds: the clock's, or the processor's.
+template <class Watch = stopwatch, class RuleOf>
 time_budget steps_within(double seconds, training& scratch, training_data& data, gyre::index micro_batches, RuleOf rule_of,
                          const std::function<bool()>& stop = nullptr) {
   gyre::require(seconds > 0 && seconds <= 60 * most_minutes, "a time budget of ", seconds / 60,
@@ -50,9 +50,9 @@ time_budget steps_within(double seconds, training& scratch, training_data& data,
     return flops(draw);
   };
 
-  stopwatch all;
+  const Watch all;
   step();  // takes memory and wakes caches: does not count
-  stopwatch watch;
+  const Watch watch;
   double work = 0, took = 0;
   tokens = 0;
   for (int n = 0; !stopped() && (n < 4 || took < seconds / 50); ++n) work += step(), took = watch.seconds();
