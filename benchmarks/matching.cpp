@@ -7,7 +7,7 @@
 namespace {
 
 void cost(benchmark::State& state) {
-  gyre::mixture_sizes sizes = examples::mixture_family::of(16).start(true);
+  gyre::model_sizes sizes = examples::mixture_family::of(16).start(true);
   gyre::index count = 0;
   for (auto _ : state) {
     sizes.experts = 500 + count++ % 64;

@@ -29,7 +29,7 @@ class search_progress {
  public:
   explicit search_progress(int searches) : searches_(searches) {}
 
-  gyre::matching<gyre::mixture_sizes> run(const mixture_family& family, bool depth_attention, const std::string& name,
+  gyre::matching<gyre::model_sizes> run(const mixture_family& family, bool depth_attention, const std::string& name,
                                           gyre::matching_options options) {
     options.observe = [&](const gyre::matching_progress& p) {
       // A descent looks through all pairs at least once more than it improves; those that ended tell how often that is.
@@ -70,7 +70,7 @@ int match(int count, char** values) {
   arguments given(count, values, purpose);
   const std::string target = given.choice("target", {"1b", "2b"}, "1b", "sizes that the options below change");
   mixture_family family = mixture_family::of(target == "1b" ? 16 : 32);
-  gyre::mixture_sizes& s = family.layered;
+  gyre::model_sizes& s = family.layered;
   given.heading("All models:");
   read_size(given, "depth", s.depth, 1, "layers that a token passes");
   read_size(given, "width", s.width, 1, "hidden size");
@@ -106,7 +106,7 @@ int match(int count, char** values) {
   s.form = form == "sequential"   ? gyre::mixture_form::sequential
            : form == "parallel_2" ? gyre::mixture_form::parallel_2
                                   : gyre::mixture_form::parallel_3;
-  s.norms = norms == "pre_norm" ? gyre::mixture_norms::pre_norm : gyre::mixture_norms::branch_sandwich;
+  s.norms = norms == "pre_norm" ? gyre::branch_norms::pre_norm : gyre::branch_norms::branch_sandwich;
   family.validate();
 
   const interrupt_guard guard;

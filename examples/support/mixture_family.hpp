@@ -17,7 +17,7 @@ namespace examples {
 
 /// The layered model, and what its matched ones have besides.
 struct mixture_family {
-  gyre::mixture_sizes layered;
+  gyre::model_sizes layered;
   gyre::index depth_heads = 4, depth_kv_heads = 2;
   gyre::index active_projections = 2;
   gyre::index width_step = 0;  // inner widths are multiples of it; 0: at most 32, and a sixteenth of the layered experts' width
@@ -53,8 +53,8 @@ struct mixture_family {
   }
 
   /// Where the search for DR or DR+DA begins: the experts of all layers in one.
-  gyre::mixture_sizes start(bool depth_attention) const {
-    gyre::mixture_sizes s = layered;
+  gyre::model_sizes start(bool depth_attention) const {
+    gyre::model_sizes s = layered;
     s.layers = 1, s.experts = layered.experts * layered.depth;
     s.projection_experts = active_projections + 2, s.active_projections = active_projections;
     if (depth_attention) s.depth_heads = depth_heads, s.depth_kv_heads = depth_kv_heads;
@@ -63,8 +63,8 @@ struct mixture_family {
 
   /// What may change (ours): the number of experts up to twice that of all layers, inner widths and active experts around the
   /// layered ones, and how many matrices a projection mixes. Heads, caches and routers stay.
-  std::vector<gyre::hyper_parameter<gyre::mixture_sizes>> parameters() const {
-    using sizes = gyre::mixture_sizes;
+  std::vector<gyre::hyper_parameter<gyre::model_sizes>> parameters() const {
+    using sizes = gyre::model_sizes;
     const gyre::index all = layered.experts * layered.depth, least_active = (std::min)(gyre::index{2}, layered.active);
     const gyre::index step = inner_step();
     const auto multiples = [&](gyre::index low, gyre::index high) {
@@ -96,12 +96,12 @@ struct mixture_family {
 /// A model of the family, and what it costs.
 struct family_member {
   std::string name;
-  gyre::mixture_sizes sizes;
-  gyre::mixture_cost cost;
+  gyre::model_sizes sizes;
+  gyre::model_cost cost;
   gyre::matched_quantities quantities, off;  // off: relative to the layered model, 0.001 for 0.1% more
   double worst() const { return (std::max)({std::abs(off.parameters), std::abs(off.flops), std::abs(off.memory)}); }
 };
-inline family_member member_of(const mixture_family& family, std::string name, const gyre::mixture_sizes& sizes) {
+inline family_member member_of(const mixture_family& family, std::string name, const gyre::model_sizes& sizes) {
   const gyre::inference_quantities measure;
   const gyre::matched_quantities has = measure(sizes), target = measure(family.layered);
   return {std::move(name),
@@ -112,7 +112,7 @@ inline family_member member_of(const mixture_family& family, std::string name, c
 }
 
 /// DR, or DR+DA, matched to the layered model in parameters, forward FLOPs and cache of inference.
-inline gyre::matching<gyre::mixture_sizes> match_member(const mixture_family& family, bool depth_attention,
+inline gyre::matching<gyre::model_sizes> match_member(const mixture_family& family, bool depth_attention,
                                                         const gyre::matching_options& options) {
   const gyre::distance_to<> objective(gyre::inference_quantities{}(family.layered));
   return gyre::match_sizes(family.start(depth_attention), family.parameters(), objective, gyre::makes_a_model{}, options);

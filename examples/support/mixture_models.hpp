@@ -78,7 +78,7 @@ struct attending_16 : learning_model<two_heads, attending_layer_16> {};
 template <gyre::architecture A, gyre::architecture Baseline>
 constexpr bool mixtures_match(gyre::index depth, gyre::index tokens) {
   const auto cost = [&]<class M>() {
-    gyre::mixture_sizes sizes = gyre::sizes_of<M>(depth);
+    gyre::model_sizes sizes = gyre::sizes_of<M>(depth);
     sizes.context = tokens;
     return gyre::cost_of(sizes).total();
   };

@@ -58,7 +58,7 @@ inline std::string family_table(const std::vector<family_member>& family, const 
   std::vector<std::vector<std::string>> lines{{"model", "experts", "active", "width", "shared", "projections", "parameters", "",
                                                "FLOP/token", "", "training", "cache", "", "tape B/token"}};
   for (const family_member& m : family) {
-    const gyre::mixture_sizes& s = m.sizes;
+    const gyre::model_sizes& s = m.sizes;
     const bool layered = &m == &family.front();
     const auto off = [&](double ratio) { return layered ? std::string() : percent_text(ratio); };
     const auto count = [](gyre::index n) { return std::to_string(n); };
@@ -74,7 +74,7 @@ inline std::string family_table(const std::vector<family_member>& family, const 
 }
 
 /// A member of the family as types named after `name`: an identifier. The program that the text is put in includes gyre/gyre.hpp.
-inline std::string configuration(const gyre::mixture_sizes& s, const std::string& name) {
+inline std::string configuration(const gyre::model_sizes& s, const std::string& name) {
   std::ostringstream out;
   const auto constant = [&](const char* type, const std::string& what) -> std::ostream& {
     return out << "inline constexpr gyre::" << type << ' ' << name << '_' << what;
@@ -106,7 +106,7 @@ inline std::string configuration(const gyre::mixture_sizes& s, const std::string
   std::string form = s.form == gyre::mixture_form::sequential   ? "gyre::sequential"
                      : s.form == gyre::mixture_form::parallel_3 ? "gyre::parallel_3"
                                                                 : "gyre::parallel_2";
-  const bool pre_norm = s.norms == gyre::mixture_norms::pre_norm;
+  const bool pre_norm = s.norms == gyre::branch_norms::pre_norm;
   if (pre_norm || s.state_norm)
     form = "gyre::with_norms<" + form + ", gyre::" + (pre_norm ? "pre_norm" : "branch_sandwich") +
            (s.state_norm ? ", gyre::state_norm::yes>" : ">");

@@ -27,7 +27,7 @@ class mixture_training_of final : public training_of<A, gyre::adamw, mixture_tra
   int steps_of_use() const override { return steps; }
   int depth() const override { return Depth; }
   gyre::index forward_flops(gyre::index length) const override {
-    gyre::mixture_sizes sizes = gyre::sizes_of<A>(Depth);
+    gyre::model_sizes sizes = gyre::sizes_of<A>(Depth);
     sizes.context = length;
     return gyre::cost_of(sizes).forward();
   }

@@ -87,7 +87,7 @@ TEST_CASE("families of other sizes are matched too", "[examples]") {
 
 TEST_CASE("the table of a family shows sizes and deviations", "[examples]") {
   const mixture_family family = mixture_family::of(16);
-  gyre::mixture_sizes s = family.start(true);
+  gyre::model_sizes s = family.start(true);
   s.experts = 520, s.active = 2, s.expert_width = 608, s.shared_width = 448, s.projection_experts = 8;
   const std::vector<family_member> members{member_of(family, "layered", family.layered), member_of(family, "DR+DA", s)};
   CHECK(family_table(members, "// ") ==
@@ -106,7 +106,7 @@ TEST_CASE("the table of a family shows sizes and deviations", "[examples]") {
 
 TEST_CASE("a configuration names all sizes", "[examples]") {
   mixture_family family = mixture_family::of(16);
-  gyre::mixture_sizes s = family.start(true);
+  gyre::model_sizes s = family.start(true);
   s.experts = 520, s.active = 3, s.expert_width = 608, s.shared_width = 448, s.projection_experts = 8;
   const std::string text = configuration(s, "deep");
   for (const char* part :
@@ -120,7 +120,7 @@ TEST_CASE("a configuration names all sizes", "[examples]") {
   CHECK(text.find("pre_norm") == std::string::npos);
   CHECK(text.find("state_norm") == std::string::npos);
 
-  s.form = gyre::mixture_form::parallel_2, s.norms = gyre::mixture_norms::pre_norm, s.state_norm = true;
+  s.form = gyre::mixture_form::parallel_2, s.norms = gyre::branch_norms::pre_norm, s.state_norm = true;
   const std::string other = configuration(s, "deep");
   for (const char* part : {"gyre::mixture<gyre::with_norms<gyre::parallel_2, gyre::pre_norm, gyre::state_norm::yes>,"})
     CHECK_THAT(other, Catch::Contains(part));
@@ -135,9 +135,9 @@ TEST_CASE("a configuration names all sizes", "[examples]") {
 TEST_CASE("configurations compile, and their types cost what the table says", "[examples]") {
   const mixture_family family = small_family();
   std::string text = "#include <gyre/gyre.hpp>\n" + configuration(family.layered, "layered");
-  gyre::mixture_sizes s = family.start(true);
+  gyre::model_sizes s = family.start(true);
   text += configuration(s, "recurrent");
-  s.form = gyre::mixture_form::parallel_2, s.norms = gyre::mixture_norms::pre_norm, s.state_norm = true;
+  s.form = gyre::mixture_form::parallel_2, s.norms = gyre::branch_norms::pre_norm, s.state_norm = true;
   s.exclusive_depth = true, s.shared_width = 0;
   text += configuration(s, "others");
   s.experts = 0, s.shared_width = 96, s.query_key_norm = false, s.form = gyre::mixture_form::parallel_3;

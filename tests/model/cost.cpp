@@ -10,27 +10,27 @@
 #include <gyre/model/cost.hpp>
 
 using size = gyre::index;
-using gyre::mixture_cost;
+using gyre::branch_norms;
 using gyre::mixture_form;
-using gyre::mixture_norms;
-using gyre::mixture_sizes;
+using gyre::model_cost;
+using gyre::model_sizes;
 
 namespace {
 
 // One layer twice over 5 tokens: width 4, 2 heads of 2 on 1 key/value head, 3 experts of width 2 of which 2, a shared one of 1.
-constexpr mixture_sizes small{.vocab = 7,
-                              .width = 4,
-                              .context = 5,
-                              .depth = 2,
-                              .head_width = 2,
-                              .heads = 2,
-                              .kv_heads = 1,
-                              .experts = 3,
-                              .active = 2,
-                              .expert_width = 2,
-                              .shared_width = 1,
-                              .router_width = 4};
-constexpr mixture_cost small_cost = gyre::cost_of(small);
+constexpr model_sizes small{.vocab = 7,
+                            .width = 4,
+                            .context = 5,
+                            .depth = 2,
+                            .head_width = 2,
+                            .heads = 2,
+                            .kv_heads = 1,
+                            .experts = 3,
+                            .active = 2,
+                            .expert_width = 2,
+                            .shared_width = 1,
+                            .router_width = 4};
+constexpr model_cost small_cost = gyre::cost_of(small);
 static_assert(small_cost.embedding == gyre::cost_share{28, 0, 0});
 static_assert(small_cost.sequence_projections == gyre::cost_share{48, 2 * 2 * 48, 2 * 2 * 2 * 48});
 static_assert(small_cost.sequence_scores ==
@@ -44,31 +44,31 @@ static_assert(small_cost.depth_projections == gyre::cost_share{} && small_cost.p
 static_assert(small_cost.parameters() == 28 + 48 + 28 + 72 + 13 + 24);
 static_assert(small_cost.sequence_cache == 5 * 2 * 2 * 2 && small_cost.inference_cache() == 40);
 
-constexpr mixture_sizes with_depth_attention(mixture_sizes s) {
+constexpr model_sizes with_depth_attention(model_sizes s) {
   s.depth_heads = 3, s.depth_kv_heads = 1;
   return s;
 }
-constexpr mixture_cost depth_cost = gyre::cost_of(with_depth_attention(small));
+constexpr model_cost depth_cost = gyre::cost_of(with_depth_attention(small));
 static_assert(depth_cost.depth_projections.parameters == 4 * 2 * (6 + 2));
 static_assert(depth_cost.depth_scores == gyre::cost_share{0, 2 * 2 * (3 * 2) * (1 + 2), 2 * 5 * (3 * 2) * (1 + 2)});
 static_assert(depth_cost.depth_cache == 2 * 2 * 2 && depth_cost.inference_cache() == 48);
 static_assert(depth_cost.norms.parameters == small_cost.norms.parameters + 2 * 4 + 2 * 2);
 
 /// Gains of width 4 in one layer, without those of queries and keys and the final norm.
-constexpr size wide_gains(mixture_form form, mixture_norms norms, bool state_norm, bool depth_attention) {
-  mixture_sizes s = depth_attention ? with_depth_attention(small) : small;
+constexpr size wide_gains(mixture_form form, branch_norms norms, bool state_norm, bool depth_attention) {
+  model_sizes s = depth_attention ? with_depth_attention(small) : small;
   s.form = form, s.norms = norms, s.state_norm = state_norm, s.query_key_norm = false;
   return gyre::cost_of(s).norms.parameters / 4 - 1;
 }
-static_assert(wide_gains(mixture_form::sequential, mixture_norms::branch_sandwich, false, true) == 6);
-static_assert(wide_gains(mixture_form::sequential, mixture_norms::pre_norm, false, true) == 3);
-static_assert(wide_gains(mixture_form::sequential, mixture_norms::pre_norm, true, true) == 4);
-static_assert(wide_gains(mixture_form::parallel_3, mixture_norms::branch_sandwich, false, true) == 4);
-static_assert(wide_gains(mixture_form::parallel_3, mixture_norms::pre_norm, true, true) == 2);
-static_assert(wide_gains(mixture_form::parallel_2, mixture_norms::branch_sandwich, false, true) == 5);
-static_assert(wide_gains(mixture_form::parallel_2, mixture_norms::pre_norm, false, true) == 2);
-static_assert(wide_gains(mixture_form::sequential, mixture_norms::branch_sandwich, true, false) == 5);
-static_assert(wide_gains(mixture_form::parallel_2, mixture_norms::branch_sandwich, false, false) == 4);
+static_assert(wide_gains(mixture_form::sequential, branch_norms::branch_sandwich, false, true) == 6);
+static_assert(wide_gains(mixture_form::sequential, branch_norms::pre_norm, false, true) == 3);
+static_assert(wide_gains(mixture_form::sequential, branch_norms::pre_norm, true, true) == 4);
+static_assert(wide_gains(mixture_form::parallel_3, branch_norms::branch_sandwich, false, true) == 4);
+static_assert(wide_gains(mixture_form::parallel_3, branch_norms::pre_norm, true, true) == 2);
+static_assert(wide_gains(mixture_form::parallel_2, branch_norms::branch_sandwich, false, true) == 5);
+static_assert(wide_gains(mixture_form::parallel_2, branch_norms::pre_norm, false, true) == 2);
+static_assert(wide_gains(mixture_form::sequential, branch_norms::branch_sandwich, true, false) == 5);
+static_assert(wide_gains(mixture_form::parallel_2, branch_norms::branch_sandwich, false, false) == 4);
 
 // Types that exist already: the experts are one gated MLP.
 constexpr gyre::dims D{.vocab = 11, .width = 12, .heads = 4, .kv_heads = 2, .head_width = 4, .mlp = 10, .context = 7};
@@ -90,23 +90,23 @@ using Biasless = gyre::sequence_attention<D, gyre::attention_options{.query_key_
 struct Earlier : gyre::model<D, recurrence<layer_of<gyre::branch_sandwich, Exclusive, Biasless, Mlp>>> {};
 struct Layered : gyre::model<D, recurrence<gyre::stack<6, layer_of<gyre::branch_sandwich, Attention, Mlp>>>> {};
 
-constexpr mixture_sizes dense{
+constexpr model_sizes dense{
     .vocab = 11, .width = 12, .context = 7, .layers = 1, .head_width = 4, .heads = 4, .kv_heads = 2, .shared_width = 10};
-constexpr mixture_sizes dense_deep{.vocab = 11,
-                                   .width = 12,
-                                   .context = 7,
-                                   .layers = 1,
-                                   .head_width = 4,
-                                   .heads = 4,
-                                   .kv_heads = 2,
-                                   .depth_heads = 3,
-                                   .depth_kv_heads = 1,
-                                   .shared_width = 10};
+constexpr model_sizes dense_deep{.vocab = 11,
+                                 .width = 12,
+                                 .context = 7,
+                                 .layers = 1,
+                                 .head_width = 4,
+                                 .heads = 4,
+                                 .kv_heads = 2,
+                                 .depth_heads = 3,
+                                 .depth_kv_heads = 1,
+                                 .shared_width = 10};
 
 template <class A>
-void check_against_dry(mixture_sizes s, int steps) {
+void check_against_dry(model_sizes s, int steps) {
   INFO("depth " << s.depth << ", " << steps << " steps");
-  const mixture_cost cost = gyre::cost_of(s);
+  const model_cost cost = gyre::cost_of(s);
   CHECK(A::parameter_count == cost.parameters());
   CHECK(A::step_cache_width * steps * s.context == cost.sequence_cache);
   const auto layout = gyre::batch_layout::uniform(3, s.context);
@@ -122,7 +122,7 @@ void check_against_dry(mixture_sizes s, int steps) {
 struct counted {
   size parameters = 0, forward = 0, backward = 0, cache = 0;
 };
-counted count_one_by_one(const mixture_sizes& s) {
+counted count_one_by_one(const model_sizes& s) {
   counted c;
   size pairs = 0;  // query, key of a sequence; then of a token's depths
   for (size t = 0; t < s.context; ++t) pairs += t + 1;
@@ -143,7 +143,7 @@ counted count_one_by_one(const mixture_sizes& s) {
     if (s.heads > 0) attention(s.heads, s.kv_heads), scores += pairs * s.heads * s.head_width;
     if (s.depth_heads > 0) {
       attention(s.depth_heads, s.depth_kv_heads);
-      scores += s.context * (l + (s.exclusive_depth ? 0 : 1)) * s.depth_heads * s.head_width;
+      scores += s.context * (l / s.layers + (s.exclusive_depth ? 0 : 1)) * s.depth_heads * s.head_width;  // a slot a step
     }
     if (s.experts > 0) {
       weights += router(s.experts) + s.experts * mlp(s.expert_width) + (s.shared_width > 0 ? 1 : 0);
@@ -155,7 +155,7 @@ counted count_one_by_one(const mixture_sizes& s) {
     if (s.form == mixture_form::sequential) before += sequence + depth;
     if (s.form == mixture_form::parallel_2) before += sequence || depth;
     after += sequence + depth;
-    weights += s.width * (before + (s.norms == mixture_norms::branch_sandwich ? after : 0) + (s.state_norm ? 1 : 0));
+    weights += s.width * (before + (s.norms == branch_norms::branch_sandwich ? after : 0) + (s.state_norm ? 1 : 0));
     if (l < s.layers) c.parameters += weights;
     products += used * s.context;
     c.cache += s.context * 2 * s.kv_heads * s.head_width * (sequence ? 1 : 0);
@@ -166,12 +166,13 @@ counted count_one_by_one(const mixture_sizes& s) {
 }
 
 /// Some sizes that make a model.
-mixture_sizes draw(gyre::random_sequence& numbers) {
+model_sizes draw(gyre::random_sequence& numbers) {
   const auto from = [&](size low, size high) {
     return low + static_cast<size>(numbers.below(static_cast<std::uint64_t>(high - low + 1)));
   };
-  mixture_sizes s{.vocab = from(1, 300), .width = from(1, 64), .context = from(1, 40), .depth = from(1, 9)};
-  s.layers = from(0, 1) == 0 ? 1 : s.depth;
+  model_sizes s{.vocab = from(1, 300), .width = from(1, 64), .context = from(1, 40), .depth = from(1, 9)};
+  do s.layers = from(1, s.depth);
+  while (s.depth % s.layers != 0);
   s.head_width = from(1, 16);
   s.kv_heads = from(1, 4), s.heads = s.kv_heads * from(0, 4);
   s.depth_kv_heads = from(1, 3), s.depth_heads = s.depth_kv_heads * from(0, 3);
@@ -180,7 +181,7 @@ mixture_sizes draw(gyre::random_sequence& numbers) {
   s.shared_width = from(s.experts == 0 ? 1 : 0, 50);
   s.projection_experts = from(1, 8);
   s.active_projections = s.projection_experts == 1 ? 1 : from(1, s.projection_experts - 1);
-  s.form = static_cast<mixture_form>(from(0, 2)), s.norms = static_cast<mixture_norms>(from(0, 1));
+  s.form = static_cast<mixture_form>(from(0, 2)), s.norms = static_cast<branch_norms>(from(0, 1));
   s.state_norm = from(0, 1) == 1, s.query_key_norm = from(0, 1) == 1, s.tied_head = from(0, 1) == 1;
   s.exclusive_depth = from(0, 1) == 1;
   return s;
@@ -190,15 +191,15 @@ mixture_sizes draw(gyre::random_sequence& numbers) {
 
 TEST_CASE("the closed form of a mixture's cost equals the dry run's count") {
   for (const int steps : {1, 2, 6}) {
-    mixture_sizes s = dense;
+    model_sizes s = dense;
     s.depth = steps;
     check_against_dry<Recurrent>(s, steps);
-    s = dense_deep, s.depth = steps, s.norms = mixture_norms::pre_norm, s.tied_head = false;
+    s = dense_deep, s.depth = steps, s.norms = branch_norms::pre_norm, s.tied_head = false;
     check_against_dry<Deep>(s, steps);
     s = dense_deep, s.depth = steps, s.query_key_norm = false, s.exclusive_depth = true;
     check_against_dry<Earlier>(s, steps);
   }
-  mixture_sizes s = dense;
+  model_sizes s = dense;
   s.depth = s.layers = 6;  // separate layers: a recurrence of six that runs once
   check_against_dry<Layered>(s, 1);
 }
@@ -206,9 +207,9 @@ TEST_CASE("the closed form of a mixture's cost equals the dry run's count") {
 TEST_CASE("the closed form of a mixture's cost equals counting one by one") {
   gyre::random_sequence numbers(gyre::random_stream(gyre::seed{3}, gyre::purpose::task), 0);
   for (int i = 0; i < 500; ++i) {
-    const mixture_sizes s = draw(numbers);
+    const model_sizes s = draw(numbers);
     REQUIRE(gyre::problem(s) == nullptr);
-    const mixture_cost cost = gyre::cost_of(s);
+    const model_cost cost = gyre::cost_of(s);
     const counted expected = count_one_by_one(s);
     INFO("draw " << i);
     REQUIRE(cost.parameters() == expected.parameters);
@@ -219,19 +220,19 @@ TEST_CASE("the closed form of a mixture's cost equals counting one by one") {
 }
 
 TEST_CASE("a layered mixture of experts of 1 B and 2 B parameters costs what the specification's table says") {
-  mixture_sizes s{.vocab = 50304,
-                  .width = 1024,
-                  .context = 2048,
-                  .depth = 16,
-                  .layers = 16,
-                  .head_width = 64,
-                  .heads = 16,
-                  .kv_heads = 4,
-                  .experts = 36,
-                  .active = 4,
-                  .expert_width = 512,
-                  .shared_width = 1024,
-                  .router_width = 64};
+  model_sizes s{.vocab = 50304,
+                .width = 1024,
+                .context = 2048,
+                .depth = 16,
+                .layers = 16,
+                .head_width = 64,
+                .heads = 16,
+                .kv_heads = 4,
+                .experts = 36,
+                .active = 4,
+                .expert_width = 512,
+                .shared_width = 1024,
+                .router_width = 64};
   const auto rounded = [&](double unit, size n) { return std::lround(static_cast<double>(n) / unit); };
   CHECK(rounded(1e5, gyre::cost_of(s).parameters()) == 10509);  // 1050.9 M
   CHECK(rounded(1e6, gyre::cost_of(s).forward()) == 558);       // 0.558 G
@@ -242,14 +243,14 @@ TEST_CASE("a layered mixture of experts of 1 B and 2 B parameters costs what the
 
 TEST_CASE("sizes that make no model are refused in a sentence") {
   const auto changed = [](auto change) {
-    mixture_sizes s = small;
+    model_sizes s = small;
     change(s);
     return gyre::cost_of(s);
   };
-  using S = mixture_sizes;
+  using S = model_sizes;
   CHECK_THROWS_WITH(changed([](S& s) { s.width = 0; }), "cost_of: vocab, width and context must be at least 1");
   CHECK_THROWS_WITH(changed([](S& s) { s.depth = -1; }), "cost_of: depth must be at least 1");
-  CHECK_THROWS_WITH(changed([](S& s) { s.depth = 4, s.layers = 2; }), Catch::Contains("layers must be 1"));
+  CHECK_THROWS_WITH(changed([](S& s) { s.depth = 5, s.layers = 2; }), Catch::Contains("layers must divide depth"));
   CHECK_THROWS_WITH(changed([](S& s) { s.heads = -2; }), Catch::Contains("must not be negative"));
   CHECK_THROWS_WITH(changed([](S& s) { s.head_width = 0; }), Catch::Contains("head_width must be at least 1"));
   CHECK_THROWS_WITH(changed([](S& s) { s.heads = 3, s.kv_heads = 2; }),

@@ -71,7 +71,7 @@ struct drawn_mixture {
 
 template <class A>
 void check_counts(int depth, gyre::index steps) {
-  const gyre::mixture_cost cost = gyre::cost<A>(depth);
+  const gyre::model_cost cost = gyre::cost<A>(depth);
   gyre::index learned = 0;
   for (const gyre::tensor_entry& e : gyre::parameter_table<A>::entries)
     if (gyre::learns(e.kind)) learned += e.shape.size();

@@ -9,7 +9,7 @@
 #include <gyre/model/matching.hpp>
 
 using gyre::integer_range;
-using gyre::mixture_sizes;
+using gyre::model_sizes;
 using size = gyre::index;
 
 namespace {
@@ -34,7 +34,7 @@ double valley(const box& b) {
   return 100 * std::abs(b.width + static_cast<double>(b.side.height) - 20) + std::abs(b.width - 3.0);
 }
 
-constexpr mixture_sizes layered{.vocab = 300,
+constexpr model_sizes layered{.vocab = 300,
                                 .width = 64,
                                 .context = 48,
                                 .depth = 8,
@@ -47,13 +47,13 @@ constexpr mixture_sizes layered{.vocab = 300,
                                 .expert_width = 64,
                                 .shared_width = 64,
                                 .router_width = 16};
-mixture_sizes recurrent() {
-  mixture_sizes s = layered;
+model_sizes recurrent() {
+  model_sizes s = layered;
   s.layers = 1, s.experts = 64, s.projection_experts = 4, s.active_projections = 2;
   return s;
 }
-std::vector<gyre::hyper_parameter<mixture_sizes>> mixture_parameters() {
-  using S = mixture_sizes;
+std::vector<gyre::hyper_parameter<model_sizes>> mixture_parameters() {
+  using S = model_sizes;
   return {{"experts", &S::experts, integer_range(2, 120)},
           {"active", &S::active, integer_range(1, 6)},
           {"expert_width", &S::expert_width, integer_range(16, 128, 8)},
@@ -146,7 +146,7 @@ TEST_CASE("a matched mixture cannot be bettered by changing two of its sizes") {
     for (std::size_t j = i + 1; j < parameters.size(); ++j)
       for (const size a : parameters[i].values())
         for (const size b : parameters[j].values()) {
-          mixture_sizes s = found.sizes;
+          model_sizes s = found.sizes;
           parameters[i].set(s, a), parameters[j].set(s, b);
           if (problem(s) == nullptr && objective(s) < found.objective) FAIL("better at " << a << ", " << b);
         }
@@ -182,8 +182,8 @@ TEST_CASE("the objective is the root mean square of log ratios, and its measure 
   CHECK(gyre::deviation({2, 3, 8}, {2, 3, 4}) == Approx(std::log(2.0) / std::sqrt(3.0)));
   CHECK(gyre::deviation({1, 3, 4}, {2, 3, 4}) == Approx(std::log(2.0) / std::sqrt(3.0)));
   CHECK(gyre::deviation({1, 6, 2}, {2, 3, 4}) == Approx(std::log(2.0)));
-  const auto training = [](const mixture_sizes& s) {
-    const gyre::mixture_cost cost = gyre::cost_of(s);
+  const auto training = [](const model_sizes& s) {
+    const gyre::model_cost cost = gyre::cost_of(s);
     return gyre::matched_quantities{static_cast<double>(cost.parameters()),
                                     static_cast<double>(cost.forward() + cost.backward()),
                                     static_cast<double>(cost.sequence_cache)};

@@ -42,6 +42,6 @@ TEST_CASE("output projections of branches without a norm start smaller by the ro
   CHECK(variance.operator()<bare>(gyre::role::embedding) == Approx(4e-4));
 }
 
-TEST_CASE("a stack has the depth that it has", "[cost]") {
-  CHECK_THROWS_WITH(gyre::sizes_of<Layered>(4), "sizes_of: a stack of 3 layers has that depth, not 4");
+TEST_CASE("a token passes all layers of a step", "[cost]") {
+  CHECK_THROWS_WITH(gyre::sizes_of<Layered>(4), "sizes_of: a depth of 4 is no multiple of the 3 layers of a step");
 }

@@ -1,5 +1,7 @@
-// What a training pass of a mixture keeps for its backward pass, in closed form.
+// What a training pass keeps for its backward pass, in closed form.
 #pragma once
+
+#include <algorithm>
 
 #include <gyre/core/arena.hpp>
 #include <gyre/model/cost.hpp>
@@ -18,7 +20,7 @@ struct tape_sum {
   constexpr void take_rows(exact_count cols) { take(tokens * cols); }
   constexpr void norm() { take_rows(exact_count{1}); }  // a factor a token
   /// A router, and the gathering of what it chose for a layer of those widths.
-  constexpr void router(const mixture_sizes& s, exact_count experts, exact_count active) {
+  constexpr void router(const model_sizes& s, exact_count experts, exact_count active) {
     take_rows(exact_count{s.router_width});
     pairs = tokens * active;
     take_integers(pairs), take(pairs), take(pairs);  // chosen, logits, gates
@@ -33,7 +35,7 @@ struct tape_sum {
   }
 };
 
-constexpr void add_attention(tape_sum& sum, const mixture_sizes& s, bool over_depth) {
+constexpr void add_attention(tape_sum& sum, const model_sizes& s, bool over_depth) {
   using count = exact_count;
   const index heads = over_depth ? s.depth_heads : s.heads, kv_heads = over_depth ? s.depth_kv_heads : s.kv_heads;
   const count q = count{heads} * count{s.head_width}, kv = count{kv_heads} * count{s.head_width}, fused = q + count{2} * kv;
@@ -49,7 +51,7 @@ constexpr void add_attention(tape_sum& sum, const mixture_sizes& s, bool over_de
   }
 }
 
-constexpr void add_experts(tape_sum& sum, const mixture_sizes& s) {
+constexpr void add_experts(tape_sum& sum, const model_sizes& s) {
   using count = exact_count;
   if (s.experts > 0) {
     sum.router(s, count{s.experts}, count{s.active});
@@ -61,11 +63,12 @@ constexpr void add_experts(tape_sum& sum, const mixture_sizes& s) {
 }
 
 /// One layer at one depth, without the rows that it gives.
-constexpr void add_mixture(tape_sum& sum, const mixture_sizes& s) {
+constexpr void add_mixture(tape_sum& sum, const model_sizes& s) {
   using count = exact_count;
   const count d{s.width};
   const int attentions = (s.depth_heads > 0) + (s.heads > 0), branches = attentions + 1;
-  const bool sandwich = s.norms == mixture_norms::branch_sandwich;
+  const bool sandwich = s.norms == branch_norms::branch_sandwich,
+             before = sandwich || s.norms == branch_norms::sandwich || s.norms == branch_norms::pre_norm;
   // Branches beside each other: one normed input, what each gives, and that normed.
   const int beside = s.form == mixture_form::parallel_3 ? branches : s.form == mixture_form::parallel_2 ? attentions : 0;
   if (beside > 0) {
@@ -77,8 +80,8 @@ constexpr void add_mixture(tape_sum& sum, const mixture_sizes& s) {
   }
   // Residual branches: a normed input, and what it gives where that is normed.
   for (int i = beside; i < branches; ++i) {
-    sum.take_rows(d), sum.norm();
-    if (sandwich) sum.take_rows(d), sum.norm();
+    if (before) sum.take_rows(d), sum.norm();
+    if (s.norms != branch_norms::pre_norm) sum.take_rows(d), sum.norm();
   }
   // Between the parts that follow each other.
   const int parts = branches - (beside > 0 ? beside - 1 : 0);
@@ -91,20 +94,36 @@ constexpr void add_mixture(tape_sum& sum, const mixture_sizes& s) {
 
 }  // namespace detail
 
-/// Bytes of tape of a training pass over `tokens` tokens with backpropagation through all depths: what plan_pass tells for the
-/// compiled model, to the byte (but for the padding of the very last piece). `scalar_bytes`: 4 in float, 8 in double.
-constexpr index activation_bytes(const mixture_sizes& s, index tokens, index scalar_bytes = 4) {
+/// Bytes of tape of a training pass over `tokens` tokens: what plan_pass tells for the compiled model, to the byte (but for the
+/// padding of the very last piece). `scalar_bytes`: 4 in float, 8 in double.
+constexpr index activation_bytes(const model_sizes& s, index tokens, index scalar_bytes = 4) {
   using count = detail::exact_count;
   if (const char* wrong = problem(s)) fail("activation_bytes: ", wrong);
   detail::tape_sum sum{count{tokens}, {}, count{scalar_bytes}};
-  sum.take_rows(count{1});                                    // losses
-  for (int i = 0; i < 3; ++i) sum.take_rows(count{s.width});  // embedding, first state, input of the head
+  const auto rows = [&](index n) {
+    for (index i = 0; i < n; ++i) sum.take_rows(count{s.width});
+  };
+  // Layers that follow each other, with what the last of them gives.
+  const auto layers = [&](index n) {
+    for (index i = 0; i < n; ++i) rows(1), detail::add_mixture(sum, s);
+  };
+  const index steps = s.steps(), with_gradient = s.steps_with_gradient();
+  sum.take_rows(count{1});  // losses
+  rows(3);                  // embedding, first state, input of the head
+  if (s.injection == input_injection::concat) rows(1);
+  rows((std::min)(steps - with_gradient, index{2}));  // states without gradient take turns
   if (s.depth_heads > 0) {
-    // The memory over depths: one slot a step of the recurrence. A layer of a stack has its own, of one slot.
-    const count slots{s.layers == 1 ? s.depth : 1}, kv = count{s.depth_kv_heads} * count{s.head_width};
-    for (index i = 0; i < 2 * s.layers; ++i) sum.take_rows(slots * kv);
+    // The memory over depths of every layer: a slot for each of its steps.
+    const count kv = count{s.depth_kv_heads} * count{s.head_width};
+    for (index i = 0; i < 2 * s.layers; ++i) sum.take_rows(count{steps} * kv);
+    for (index i = 0; i < 2 * (s.prelude + s.coda); ++i) sum.take_rows(kv);
   }
-  for (index depth = 0; depth < s.depth; ++depth) sum.take_rows(count{s.width}), detail::add_mixture(sum, s);
+  layers(s.prelude), layers(s.coda);
+  for (index step = 0; step < with_gradient; ++step) {
+    if (s.injection != input_injection::none) rows(1);
+    layers(s.layers);
+  }
+  if (s.loop_norm) rows(1), sum.norm();
   sum.norm();
   return sum.bytes.value;
 }

@@ -38,8 +38,8 @@ inline double deviation(const matched_quantities& of, const matched_quantities& 
 
 /// Parameters, forward FLOPs a token, and the cache that one stream of inference keeps after a full sequence (ours).
 struct inference_quantities {
-  matched_quantities operator()(const mixture_sizes& sizes) const {
-    const mixture_cost cost = cost_of(sizes);
+  matched_quantities operator()(const model_sizes& sizes) const {
+    const model_cost cost = cost_of(sizes);
     const cost_share total = cost.total();
     return {static_cast<double>(total.parameters), static_cast<double>(total.forward),
             static_cast<double>(cost.inference_cache())};
@@ -69,7 +69,7 @@ class distance_to {
 
 /// The default constraint: sizes that make a model.
 struct makes_a_model {
-  constexpr bool operator()(const mixture_sizes& sizes) const { return problem(sizes) == nullptr; }
+  constexpr bool operator()(const model_sizes& sizes) const { return problem(sizes) == nullptr; }
 };
 
 /// Where a search stands.
