@@ -30,7 +30,7 @@ class search_progress {
   explicit search_progress(int searches) : searches_(searches) {}
 
   gyre::matching<gyre::model_sizes> run(const mixture_family& family, bool depth_attention, const std::string& name,
-                                          gyre::matching_options options) {
+                                        gyre::matching_options options) {
     options.observe = [&](const gyre::matching_progress& p) {
       // A descent looks through all pairs at least once more than it improves; those that ended tell how often that is.
       const double here = static_cast<double>(p.candidates),

@@ -113,7 +113,7 @@ inline family_member member_of(const mixture_family& family, std::string name, c
 
 /// DR, or DR+DA, matched to the layered model in parameters, forward FLOPs and cache of inference.
 inline gyre::matching<gyre::model_sizes> match_member(const mixture_family& family, bool depth_attention,
-                                                        const gyre::matching_options& options) {
+                                                      const gyre::matching_options& options) {
   const gyre::distance_to<> objective(gyre::inference_quantities{}(family.layered));
   return gyre::match_sizes(family.start(depth_attention), family.parameters(), objective, gyre::makes_a_model{}, options);
 }

@@ -35,18 +35,18 @@ double valley(const box& b) {
 }
 
 constexpr model_sizes layered{.vocab = 300,
-                                .width = 64,
-                                .context = 48,
-                                .depth = 8,
-                                .layers = 8,
-                                .head_width = 16,
-                                .heads = 4,
-                                .kv_heads = 1,
-                                .experts = 8,
-                                .active = 2,
-                                .expert_width = 64,
-                                .shared_width = 64,
-                                .router_width = 16};
+                              .width = 64,
+                              .context = 48,
+                              .depth = 8,
+                              .layers = 8,
+                              .head_width = 16,
+                              .heads = 4,
+                              .kv_heads = 1,
+                              .experts = 8,
+                              .active = 2,
+                              .expert_width = 64,
+                              .shared_width = 64,
+                              .router_width = 16};
 model_sizes recurrent() {
   model_sizes s = layered;
   s.layers = 1, s.experts = 64, s.projection_experts = 4, s.active_projections = 2;
