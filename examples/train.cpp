@@ -126,6 +126,8 @@ int train(int count, char** values) {
   gyre::require(s.steps == 0 || s.minutes == 0, "train: --steps and --minutes exclude each other");
   if (s.steps == 0 && s.minutes == 0) s.steps = start.steps, s.minutes = start.minutes;
   check(s);
+  gyre::require(s.rows <= (gyre::index{1} << 31) / (std::max)(s.length, gyre::index{1}), "train: --rows is ", s.rows,
+                " and --length ", s.length, "; a micro-batch has at most 2^31 tokens");
   if (resume && recipe_given) std::cerr << "note: --recipe is ignored: the training goes on with its own settings\n";
   if (resume) compare(start, s, out);
 

@@ -235,6 +235,7 @@ TEST_CASE("train refuses what is wrong in one sentence", "[examples]") {
   refuses({"--text", text, "--steps", "1", "--mean-steps", "0"}, "lognormal_poisson: mean is 0");
   refuses({"--text", text, "--steps", "1", "--backprop", "-1"}, "backprop is -1");
   refuses({"--text", text, "--steps", "1", "--rows", "0"}, "0 rows of 256 tokens");
+  refuses({"--text", text, "--steps", "1", "--rows", "99999999999"}, "a micro-batch has at most 2^31 tokens");
   refuses({"--text", text, "--steps", "1", "--length", "257"}, "--length is 257; the context of huginn-prose is 256 tokens");
   refuses({"--text", text, "--steps", "1", "--threads", "0"}, "0 threads asked for");
   for (const std::string minutes : {"inf", "nan", "1e300", "-1", "0"})
