@@ -42,6 +42,7 @@ struct reference_attention {
       for (index j = 0; j < dq.cols; ++j) dq[i][j] = T(0);
       for (index j = 0; j < dk.cols; ++j) dk[i][j] = dv[i][j] = T(0);
     }
+    using std::exp;
     const S scale(static_cast<real_t<S>>(shape.scale));
     const index d = shape.width;
     for (const sequence_span& s : layout.sequences())
@@ -56,7 +57,7 @@ struct reference_attention {
               score += S(q[i][h * d + c]) * S(k[j][g * d + c]);
               dp += S(d_o[i][h * d + c]) * S(v[j][g * d + c]);
             }
-            const S p = std::exp(score * scale - lse[i * shape.heads + h]), ds = p * (dp - dot) * scale;
+            const S p = exp(score * scale - lse[i * shape.heads + h]), ds = p * (dp - dot) * scale;
             for (index c = 0; c < d; ++c) {
               dq[i][h * d + c] += T(ds * S(k[j][g * d + c]));
               dk[j][g * d + c] += T(ds * S(q[i][h * d + c]));
@@ -127,6 +128,7 @@ struct reference_attention {
   template <class T, class S, class Key, class Value, class Visible>
   static S read(const T* q, index length, Key key, Value value, attention_shape shape, T* o, std::vector<S>& p,
                 Visible visible) {
+    using std::exp, std::log;
     real_t<S> top = -std::numeric_limits<real_t<S>>::infinity();
     const auto at = [](index j) { return static_cast<std::size_t>(j); };
     for (index j = 0; j < length; ++j) {
@@ -138,7 +140,7 @@ struct reference_attention {
     }
     S sum(0);
     for (index j = 0; j < length; ++j) {
-      p[at(j)] = visible(j) ? std::exp(p[at(j)] - S(top)) : S(0);
+      p[at(j)] = visible(j) ? exp(p[at(j)] - S(top)) : S(0);
       sum += p[at(j)];
     }
     for (index c = 0; c < shape.width; ++c) {
@@ -147,7 +149,7 @@ struct reference_attention {
         if (visible(j)) total += p[at(j)] * S(value(j)[c]);
       o[c] = T(total / sum);
     }
-    return std::log(sum) + S(top);
+    return log(sum) + S(top);
   }
 };
 

@@ -31,6 +31,7 @@ struct reference_depth {
   template <class T, class S>
   void depth_attention(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, attention_shape shape,
                        matrix_view<T> o, S* lse) {
+    using std::exp, std::log;
     const index tokens = q.rows, slots = tokens > 0 ? k.rows / tokens : 0, d = shape.width;
     std::vector<S> scores(static_cast<std::size_t>(slots));
     for (index i = 0; i < tokens; ++i)
@@ -48,17 +49,18 @@ struct reference_depth {
           top = (std::max)(top, real_part(s));
         }
         S total(0);
-        for (S& s : scores) total += s = std::exp(s - S(top));
+        for (S& s : scores) total += s = exp(s - S(top));
         for (index j = 0; j < slots; ++j)
           for (index c = 0; c < d; ++c)
             to[c] += T(scores[static_cast<std::size_t>(j)] / total * S(v[j * tokens + i][g * d + c]));
-        lse[i * shape.heads + h] = std::log(total) + S(top);
+        lse[i * shape.heads + h] = log(total) + S(top);
       }
   }
   template <class T, class S>
   void depth_attention_backward(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, matrix_view<const T> o,
                                 const S* lse, matrix_view<const T> d_o, attention_shape shape, matrix_view<T> dq,
                                 matrix_view<T> dk, matrix_view<T> dv) {
+    using std::exp;
     const index tokens = q.rows, slots = tokens > 0 ? k.rows / tokens : 0, d = shape.width;
     const S scale(static_cast<real_t<S>>(shape.scale));
     for (index i = 0; i < tokens; ++i)
@@ -74,7 +76,7 @@ struct reference_depth {
             score += S(q[i][h * d + c]) * S(k[at][g * d + c]);
             dp += S(d_o[i][h * d + c]) * S(v[at][g * d + c]);
           }
-          const S p = std::exp(score * scale - lse[i * shape.heads + h]), ds = p * (dp - dot) * scale;
+          const S p = exp(score * scale - lse[i * shape.heads + h]), ds = p * (dp - dot) * scale;
           for (index c = 0; c < d; ++c) {
             dq[i][h * d + c] += T(ds * S(k[at][g * d + c]));
             dk[at][g * d + c] += T(ds * S(q[i][h * d + c]));

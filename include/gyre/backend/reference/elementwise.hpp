@@ -64,10 +64,11 @@ struct reference_elementwise {
 
   template <class T, class S>
   void rms_norm(matrix_view<const T> x, const T* gain, double eps, matrix_view<T> y, S* rstd) {
+    using std::sqrt;
     for (index i = 0; i < x.rows; ++i) {
       S squares(0);
       for (index j = 0; j < x.cols; ++j) squares += S(x[i][j]) * S(x[i][j]);
-      rstd[i] = S(1) / std::sqrt(squares / S(real_t<S>(x.cols)) + S(real_t<S>(eps)));
+      rstd[i] = S(1) / sqrt(squares / S(real_t<S>(x.cols)) + S(real_t<S>(eps)));
       for (index j = 0; j < x.cols; ++j) {
         const T unit(S(x[i][j]) * rstd[i]);
         y[i][j] = gain != nullptr ? unit * gain[j] : unit;
@@ -100,14 +101,16 @@ struct reference_elementwise {
 
   template <class T>
   void gated_silu(matrix_view<const T> h, matrix_view<T> a) {
+    using std::exp;
     for (index i = 0; i < a.rows; ++i)
-      for (index j = 0; j < a.cols; ++j) a[i][j] = h[i][j] / (T(1) + std::exp(-h[i][j])) * h[i][a.cols + j];
+      for (index j = 0; j < a.cols; ++j) a[i][j] = h[i][j] / (T(1) + exp(-h[i][j])) * h[i][a.cols + j];
   }
   template <class T>
   void gated_silu_backward(matrix_view<const T> h, matrix_view<const T> da, matrix_view<T> dh) {
+    using std::exp;
     for (index i = 0; i < da.rows; ++i)
       for (index j = 0; j < da.cols; ++j) {
-        const T gate = h[i][j], up = h[i][da.cols + j], sigma = T(1) / (T(1) + std::exp(-gate));
+        const T gate = h[i][j], up = h[i][da.cols + j], sigma = T(1) / (T(1) + exp(-gate));
         dh[i][j] = da[i][j] * up * sigma * (T(1) + gate * (T(1) - sigma));
         dh[i][da.cols + j] = da[i][j] * gate * sigma;
       }
@@ -127,6 +130,7 @@ struct reference_elementwise {
 
   template <class T, class S>
   void row_change(matrix_view<const T> x, matrix_view<const T> before, S* change) {
+    using std::sqrt;
     for (index i = 0; i < x.rows; ++i) {
       S moved(0), size(0);
       for (index j = 0; j < x.cols; ++j) {
@@ -134,8 +138,8 @@ struct reference_elementwise {
         moved += d * d;
         size += S(x[i][j]) * S(x[i][j]);
       }
-      change[2 * i] = std::sqrt(moved);
-      change[2 * i + 1] = std::sqrt(size);
+      change[2 * i] = sqrt(moved);
+      change[2 * i + 1] = sqrt(size);
     }
   }
 
@@ -160,13 +164,14 @@ struct reference_elementwise {
   }
   template <class T>
   void standardise(matrix_view<T> y) {
+    using std::sqrt;
     for (index i = 0; i < y.rows; ++i) {
       const real_t<T> n(static_cast<real_t<T>>(y.cols));
       T mean(0), variance(0);
       for (index j = 0; j < y.cols; ++j) mean += y[i][j];
       mean /= n;
       for (index j = 0; j < y.cols; ++j) variance += (y[i][j] - mean) * (y[i][j] - mean);
-      const T scale = T(1) / std::sqrt(variance / n);
+      const T scale = T(1) / sqrt(variance / n);
       for (index j = 0; j < y.cols; ++j) y[i][j] = (y[i][j] - mean) * scale;
     }
   }

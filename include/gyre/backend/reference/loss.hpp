@@ -16,6 +16,7 @@ struct reference_loss {
   template <class T, class S>
   void cross_entropy(matrix_view<T> logits, std::span<const token> targets, std::type_identity_t<S> scale, S* losses,
                      bool gradient) {
+    using std::exp, std::log;
     for (index i = 0; i < logits.rows; ++i) {
       T* z = logits[i];
       const token target = targets[static_cast<std::size_t>(i)];
@@ -27,11 +28,11 @@ struct reference_loss {
       real_t<T> top = real_part(z[0]);
       for (index v = 1; v < logits.cols; ++v) top = (std::max)(top, real_part(z[v]));
       S sum(0);
-      for (index v = 0; v < logits.cols; ++v) sum += std::exp(S(z[v]) - S(top));
-      const S total = std::log(sum) + S(top);
+      for (index v = 0; v < logits.cols; ++v) sum += exp(S(z[v]) - S(top));
+      const S total = log(sum) + S(top);
       losses[i] = total - S(z[target]);
       if (!gradient) continue;
-      for (index v = 0; v < logits.cols; ++v) z[v] = T(scale * std::exp(S(z[v]) - total));
+      for (index v = 0; v < logits.cols; ++v) z[v] = T(scale * exp(S(z[v]) - total));
       z[target] -= T(scale);
     }
   }

@@ -19,29 +19,32 @@ namespace detail {
 /// log(1 / (1 + exp(-x))) without overflow.
 template <class S>
 S reference_log_sigmoid(S x) {
+  using std::exp, std::log;
   const bool positive = real_part(x) >= 0;
-  const S tail = std::exp(positive ? -x : x);  // at most 1
+  const S tail = exp(positive ? -x : x);  // at most 1
   if constexpr (std::is_same_v<S, real_t<S>>)
     return (positive ? S(0) : x) - std::log1p(tail);
   else
-    return (positive ? S(0) : x) - std::log(S(1) + tail);
+    return (positive ? S(0) : x) - log(S(1) + tail);
 }
 /// The derivative of log sigmoid: 1 / (1 + exp(x)).
 template <class S>
 S reference_sigmoid_of_minus(S x) {
-  if (real_part(x) < 0) return S(1) / (S(1) + std::exp(x));
-  const S tail = std::exp(-x);
+  using std::exp;
+  if (real_part(x) < 0) return S(1) / (S(1) + exp(x));
+  const S tail = exp(-x);
   return tail / (S(1) + tail);
 }
 /// Turns x into exp(x) / sum exp(x); returns log sum exp(x).
 template <class S>
 S reference_softmax(S* x, index count) {
+  using std::exp, std::log;
   real_t<S> top = real_part(x[0]);
   for (index e = 1; e < count; ++e) top = (std::max)(top, real_part(x[e]));
   S sum(0);
-  for (index e = 0; e < count; ++e) sum += std::exp(x[e] - S(top));
-  const S rest = std::log(sum);
-  for (index e = 0; e < count; ++e) x[e] = std::exp(x[e] - S(top) - rest);  // top + rest would lose rest beside a large top
+  for (index e = 0; e < count; ++e) sum += exp(x[e] - S(top));
+  const S rest = log(sum);
+  for (index e = 0; e < count; ++e) x[e] = exp(x[e] - S(top) - rest);  // top + rest would lose rest beside a large top
   return S(top) + rest;
 }
 
@@ -51,6 +54,7 @@ struct reference_routing {
              S* logits, S* gates) {
     const index experts = scores.cols;
     check_active("route", active, experts);
+    using std::exp;
     using real = real_t<S>;
     std::vector<real> order(static_cast<std::size_t>(experts));
     std::vector<bool> taken(static_cast<std::size_t>(experts));
@@ -78,7 +82,7 @@ struct reference_routing {
       if (experts == 1)
         gates[0] = S(1);
       else if (active == 1)
-        gates[0] = std::exp(gates[0]);
+        gates[0] = exp(gates[0]);
       else
         reference_softmax(gates, active);
     }

@@ -25,13 +25,14 @@ struct reference_updates {
   }
   template <class T>
   void adamw_update(T* w, const T* g, T* m, T* v, index count, const adamw_numbers& n) {
+    using std::sqrt;
     const T scale(static_cast<T>(n.gradient_scale)), correction(static_cast<T>(1 / n.v_correction));
     for (index i = 0; i < count; ++i) {
       const T gradient = scale * g[i];
       m[i] = static_cast<T>(n.beta1) * m[i] + static_cast<T>(1 - n.beta1) * gradient;
       v[i] = static_cast<T>(n.beta2) * v[i] + static_cast<T>(1 - n.beta2) * gradient * gradient;
-      w[i] -= static_cast<T>(n.shrink) * w[i] +
-              static_cast<T>(n.rate) * m[i] / (std::sqrt(v[i] * correction) + static_cast<T>(n.eps));
+      w[i] -=
+          static_cast<T>(n.shrink) * w[i] + static_cast<T>(n.rate) * m[i] / (sqrt(v[i] * correction) + static_cast<T>(n.eps));
     }
   }
   template <class T>
@@ -49,9 +50,10 @@ struct reference_updates {
   }
   template <class T>
   void atan2_update(T* w, const T* m, const T* v, index count, const atan2_numbers& n) {
+    using std::atan2, std::sqrt;
     const T correction(static_cast<T>(1 / n.v_correction));
     for (index i = 0; i < count; ++i)
-      w[i] -= static_cast<T>(n.shrink) * w[i] + static_cast<T>(n.rate) * std::atan2(m[i], std::sqrt(v[i] * correction));
+      w[i] -= static_cast<T>(n.shrink) * w[i] + static_cast<T>(n.rate) * atan2(m[i], sqrt(v[i] * correction));
   }
 };
 
