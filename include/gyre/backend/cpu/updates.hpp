@@ -131,7 +131,7 @@ struct cpu_updates {
         const index at = begin + i;
         const simd<T> gradient = lanes.load(g + at);
         lanes.store(moments.first(gradient, lanes.load(m + at)), m + at);
-        lanes.store(maximum(moments.second(gradient, lanes.load(v + at)), least), v + at);
+        lanes.store(maximum(least, moments.second(gradient, lanes.load(v + at))), v + at);  // in this order NaN stays NaN
       });
       return sum_of_lanes(begin, end, [=](index i) {
         const double gradient = scale * static_cast<double>(g[i]);
