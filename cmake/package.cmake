@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 
 set(gyre_package_dir ${CMAKE_INSTALL_DATADIR}/cmake/gyre)
 install(DIRECTORY include/gyre DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
-install(TARGETS gyre EXPORT gyre-targets)
+install(TARGETS gyre gyre_parity EXPORT gyre-targets)
 install(EXPORT gyre-targets NAMESPACE gyre:: DESTINATION ${gyre_package_dir})
 configure_package_config_file(cmake/gyre-config.cmake.in ${PROJECT_BINARY_DIR}/gyre-config.cmake
   INSTALL_DESTINATION ${gyre_package_dir} NO_SET_AND_CHECK_MACRO)

@@ -1,0 +1,75 @@
+// Compares the `cpu` backend with the reference, operation by operation: parity --help.
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <gyre/backend/cpu.hpp>
+#include <gyre/backend/reference.hpp>
+#include <gyre/parity/suite.hpp>
+
+#include "support/arguments.hpp"
+
+namespace {
+
+constexpr const char* purpose =
+    R"(Runs every operation of the contract on the reference and on the cpu backend, from the same operands, and prints a table of the
+worst errors beside what they may be. docs/parity.md explains it.
+
+  parity                                 the table: all operations, float and double
+  parity --operation attention           one operation, float
+  parity --operation attention --type double --seed 7 --sizes sequences=2,length=33,kv_heads=1,sharing=5,width=8
+                                         one trial, as a failure prints it; sizes that are left out are 0)";
+
+using gyre::parity::check;
+
+template <class T>
+void add(std::vector<check>& all, gyre::reference& left, gyre::cpu& right) {
+  for (check& c : gyre::parity::all_checks<T>(left, right)) all.push_back(std::move(c));
+}
+
+int run(int count, const char* const* values) {
+  examples::arguments given(count, values, purpose);
+  const std::string operation = given.text("operation", "", "one operation of the contract");
+  const std::string type = given.choice("type", {"float", "double"}, "float", "scalars of that operation");
+  const std::string sizes = given.text("sizes", "", "one trial of that operation");
+  gyre::parity::suite_options options;
+  options.seed = given.number<std::uint64_t>("seed", options.seed, "of the first trial, or of the one trial");
+  options.trials = given.number<gyre::index>("trials", options.trials, "of every operation and type");
+  const int threads = given.number("threads", 2, "of the cpu backend");
+  if (!given.ready()) return 0;
+
+  gyre::reference left;
+  gyre::cpu right(threads);
+  std::vector<check> all;
+  if (operation.empty() || type == "float") add<float>(all, left, right);
+  if (operation.empty() || type == "double") add<double>(all, left, right);
+  if (!sizes.empty()) {
+    const std::vector<std::string> words{"--operation", operation, "--type", type, "--seed", std::to_string(options.seed),
+                                         "--sizes",     sizes};
+    const gyre::parity::trial trial = gyre::parity::read_trial(words);
+    for (const check& c : all)
+      if (c.of == trial.of) {
+        const gyre::parity::report report = c.run(trial);
+        std::cout << report;
+        return report.passed() ? 0 : 1;
+      }
+    gyre::fail("parity: --sizes says how large one trial is; say which --operation");
+  }
+  std::vector<gyre::parity::outcome> outcomes;
+  bool passed = true;
+  for (const check& c : all) {
+    if (!operation.empty() && c.of != gyre::parity::operation_named(operation)) continue;
+    outcomes.push_back(gyre::parity::run_check(c, options));
+    if (outcomes.back().passed()) continue;
+    std::cout << outcomes.back().failure;
+    passed = false;
+  }
+  gyre::parity::write_table(std::cout, outcomes);
+  return passed ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  return examples::guarded(count, values, [&] { return run(count, values); });
+}

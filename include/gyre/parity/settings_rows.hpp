@@ -1,0 +1,317 @@
+// Calls of the operations on rows.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <tuple>
+
+#include <gyre/parity/bench.hpp>
+
+GYRE_BEGIN
+namespace parity {
+
+namespace detail {
+
+/// The memory of an operand that is input and output.
+template <class T>
+matrix_view<T> same(matrix_view<const T> x) {
+  return {const_cast<T*>(x.data), x.rows, x.cols, x.stride};  // NOLINT: of a bench, whose memory is not const
+}
+
+}  // namespace detail
+
+template <>
+struct setting<operation::fill> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {0, 1, 7, 40, 129}}, gap,
+                                         offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{b.out(b["rows"], b["cols"]), T(2.5)};
+  }
+};
+
+template <>
+struct setting<operation::copy> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {0, 1, 7, 40, 129}}, gap,
+                                         offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{b.in(b["rows"], b["cols"]), b.out(b["rows"], b["cols"])};
+  }
+};
+
+template <>
+struct setting<operation::add> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {0, 1, 7, 40, 129}}, gap,
+                                         offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{b.in(b["rows"], b["cols"]), b.io(b["rows"], b["cols"])};
+  }
+};
+
+template <>
+struct setting<operation::add_scaled> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {0, 1, 7, 40, 129}}, gap,
+                                         offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{b.in(b["rows"], b["cols"]), b.in(1), b.io(b["rows"], b["cols"])};
+  }
+};
+
+template <>
+struct setting<operation::add_scaled_backward> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {0, 1, 7, 40, 129}}, gap,
+                                         offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], m = b["cols"];
+    return std::tuple{b.in(n, m), b.in(1), b.in(n, m), b.io(n, m), b.io(1), b.out(0)};
+  }
+};
+
+template <>
+struct setting<operation::gather> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"source", {1, 7, 129}},
+                                         dimension{"cols", {0, 1, 7, 40, 129}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], m = b["cols"];
+    return std::tuple{b.in(b["source"], m), b.template numbers<index>(n, b["source"]), b.out(n, m)};
+  }
+};
+
+template <>
+struct setting<operation::embed> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"vocabulary", {1, 7, 257}},
+                                         dimension{"cols", {0, 1, 7, 40, 129}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], m = b["cols"];
+    return std::tuple{b.in(b["vocabulary"], m), b.template numbers<token>(n, b["vocabulary"]), 3.7, b.out(n, m)};
+  }
+};
+
+template <>
+struct setting<operation::embed_backward> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"vocabulary", {1, 7, 257}},
+                                         dimension{"cols", {0, 1, 7, 40, 129}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], m = b["cols"];
+    return std::tuple{b.in(n, m), b.template numbers<token>(n, b["vocabulary"]), 3.7, b.io(b["vocabulary"], m)};
+  }
+};
+
+template <>
+struct setting<operation::rms_norm> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
+                                         dimension{"gain", {0, 1}},
+                                         dimension{"in_place", {0, 1}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], m = b["cols"];
+    const matrix_view<const T> x = b.in(n, m);
+    const matrix_view<T> y = b["in_place"] > 0 ? detail::same(x) : b.out(n, m);
+    return std::tuple{x, b["gain"] > 0 ? b.in(m) : nullptr, 1e-6, y, b.out(n)};
+  }
+};
+
+template <>
+struct setting<operation::add_rms_norm> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
+                                         dimension{"gain", {0, 1}},
+                                         dimension{"in_place", {0, 1, 2}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], m = b["cols"];
+    const matrix_view<const T> x = b.in(n, m), f = b.in(n, m);
+    const matrix_view<T> sum = b["in_place"] == 0 ? b.out(n, m) : detail::same(b["in_place"] == 1 ? x : f);
+    return std::tuple{x, f, b["gain"] > 0 ? b.in(m) : nullptr, 1e-6, sum, b.out(n, m), b.out(n)};
+  }
+};
+
+template <>
+struct setting<operation::rms_norm_backward> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
+                                         dimension{"gain", {0, 1}},
+                                         dimension{"dgain", {0, 1}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], m = b["cols"];
+    const matrix_view<const T> x = b.in(n, m), dy = b.in(n, m);
+    const T* const gain = b["gain"] > 0 ? b.in(m) : nullptr;
+    return std::tuple{x, gain, static_cast<const T*>(b.io(n)), dy, b.io(n, m), b["dgain"] > 0 ? b.io(m) : nullptr, b.out(0)};
+  }
+};
+
+template <>
+struct setting<operation::gated_silu> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"cols", {0, 1, 7, 40, 129}},
+                                         dimension{"spread", {1, 60}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{b.in(b["rows"], 2 * b["cols"], static_cast<double>(b["spread"])), b.out(b["rows"], b["cols"])};
+  }
+};
+
+template <>
+struct setting<operation::gated_silu_backward> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"cols", {0, 1, 7, 40, 129}},
+                                         dimension{"spread", {1, 60}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], m = b["cols"];
+    return std::tuple{b.in(n, 2 * m, static_cast<double>(b["spread"])), b.in(n, m), b.out(n, 2 * m)};
+  }
+};
+
+template <>
+struct setting<operation::rotary> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"heads", {1, 5}},
+                                         dimension{"pairs", {1, 2, 4, 20, 33}},
+                                         dimension{"bias", {0, 1}},
+                                         dimension{"half_split", {0, 1}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const rotary_shape shape{b["heads"], 2 * b["pairs"], b["half_split"] > 0 ? pairing::half_split : pairing::adjacent};
+    const index m = shape.heads * shape.width;
+    const T* const bias = b["bias"] > 0 ? b.in(m) : nullptr;
+    return std::tuple{b.io(b["rows"], m), bias, b.template numbers<std::int32_t>(b["rows"], 50), b.turns(50, b["pairs"]),
+                      shape};
+  }
+};
+
+template <>
+struct setting<operation::rotary_backward> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"heads", {1, 5}},
+                                         dimension{"pairs", {1, 2, 4, 20, 33}},
+                                         dimension{"half_split", {0, 1}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const rotary_shape shape{b["heads"], 2 * b["pairs"], b["half_split"] > 0 ? pairing::half_split : pairing::adjacent};
+    return std::tuple{b.io(b["rows"], shape.heads * shape.width), b.template numbers<std::int32_t>(b["rows"], 50),
+                      b.turns(50, b["pairs"]), shape};
+  }
+};
+
+template <>
+struct setting<operation::column_sum> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
+                                         gap, offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{b.in(b["rows"], b["cols"]), b.io(b["cols"]), b.out(0)};
+  }
+};
+
+template <>
+struct setting<operation::row_change> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
+                                         gap, offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{b.in(b["rows"], b["cols"]), b.in(b["rows"], b["cols"]), b.out(2 * b["rows"])};
+  }
+};
+
+template <>
+struct setting<operation::cross_entropy> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"vocabulary", {1, 5, 64, 257}},
+                                         dimension{"gradient", {0, 1}},
+                                         dimension{"spread", {1, 50}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], vocabulary = b["vocabulary"];
+    const auto logits = detail::same(b.in(n, vocabulary, static_cast<double>(b["spread"])));
+    token* const targets = b.template take<token>(n);
+    for (index i = 0; i < n; ++i) targets[i] = static_cast<token>(b.draw(5) == 3 ? -1 : b.draw(vocabulary));
+    return std::tuple{logits, std::span<const token>(targets, static_cast<std::size_t>(n)), T(0.37), b.out(n),
+                      b["gradient"] > 0};
+  }
+};
+
+template <>
+struct setting<operation::sum> {
+  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 129, 4097}}, gap, offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{b.in(b["count"]), b["count"]};
+  }
+};
+
+template <>
+struct setting<operation::random_normal> {
+  static constexpr std::array dimensions{dimension{"sequences", {0, 1, 2, 5}},
+                                         dimension{"length", {0, 1, 7, 33}},
+                                         dimension{"past", {0, 1, 7}},
+                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
+                                         dimension{"truncated", {0, 1}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const batch_layout& rows = b.layout();
+    return std::tuple{b.out(rows.rows(), b["cols"]), std::cref(rows), state_key{seed{77}, 12}, 0.6, b["truncated"] > 0};
+  }
+};
+
+template <>
+struct setting<operation::standardise> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {2, 3, 40, 129}}, gap, offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{detail::same(b.in(b["rows"], b["cols"]))};
+  }
+};
+
+}  // namespace parity
+GYRE_END

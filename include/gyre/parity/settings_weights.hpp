@@ -1,0 +1,170 @@
+// Calls of products and of updates of parameters.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <tuple>
+
+#include <gyre/parity/bench.hpp>
+
+GYRE_BEGIN
+namespace parity {
+
+/// The prepared weights of nobody: trials give matrices as they lie.
+struct nothing {};
+
+template <>
+struct setting<operation::product> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"out", {0, 1, 7, 40, 129}},
+                                         dimension{"in", {0, 1, 7, 40, 129}},
+                                         dimension{"accumulate", {0, 1}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"];
+    const weight_matrix<T, nothing> w{b.in(b["out"], b["in"]), nullptr};
+    return std::tuple{b.in(n, b["in"]), w, b.io(n, b["out"]), b["accumulate"] > 0};
+  }
+};
+
+template <>
+struct setting<operation::product_input_gradient> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"out", {0, 1, 7, 40, 129}},
+                                         dimension{"in", {0, 1, 7, 40, 129}},
+                                         dimension{"accumulate", {0, 1}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"];
+    const weight_matrix<T, nothing> w{b.in(b["out"], b["in"]), nullptr};
+    return std::tuple{b.in(n, b["out"]), w, b.io(n, b["in"]), b["accumulate"] > 0};
+  }
+};
+
+template <>
+struct setting<operation::product_weight_gradient> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"out", {0, 1, 7, 40, 129}},
+                                         dimension{"in", {0, 1, 7, 40, 129}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{b.in(b["rows"], b["out"]), b.in(b["rows"], b["in"]), b.io(b["out"], b["in"])};
+  }
+};
+
+template <>
+struct setting<operation::grouped_product> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"out", {0, 1, 7, 40, 129}},
+                                         dimension{"in", {0, 1, 7, 40, 129}},
+                                         dimension{"groups", {1, 2, 5, 9}},
+                                         dimension{"accumulate", {0, 1}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + 5;
+    const row_groups groups = b.groups(n, b["groups"], stride);
+    const weight_matrix<T, nothing> w{{b.in(groups.count * stride), out, in}, nullptr};
+    return std::tuple{b.in(n, in), w, groups, b.io(n, out), b["accumulate"] > 0};
+  }
+};
+
+template <>
+struct setting<operation::grouped_product_input_gradient> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"out", {0, 1, 7, 40, 129}},
+                                         dimension{"in", {0, 1, 7, 40, 129}},
+                                         dimension{"groups", {1, 2, 5, 9}},
+                                         dimension{"accumulate", {0, 1}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + 5;
+    const row_groups groups = b.groups(n, b["groups"], stride);
+    const weight_matrix<T, nothing> w{{b.in(groups.count * stride), out, in}, nullptr};
+    return std::tuple{b.in(n, out), w, groups, b.io(n, in), b["accumulate"] > 0};
+  }
+};
+
+template <>
+struct setting<operation::grouped_product_weight_gradient> {
+  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+                                         dimension{"out", {0, 1, 7, 40, 129}},
+                                         dimension{"in", {0, 1, 7, 40, 129}},
+                                         dimension{"groups", {1, 2, 5, 9}},
+                                         gap,
+                                         offset,
+                                         special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + 5;
+    const row_groups groups = b.groups(n, b["groups"], stride);
+    return std::tuple{b.in(n, out), b.in(n, in), groups, matrix_view<T>(b.io(groups.count * stride), out, in)};
+  }
+};
+
+template <>
+struct setting<operation::squared_norm> {
+  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}}, gap, offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{b.in(b["count"]), b["count"]};
+  }
+};
+
+template <>
+struct setting<operation::combine> {
+  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}}, dimension{"accumulate", {0, 1}}, gap,
+                                         offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    return std::tuple{T(1.5), b.in(b["count"]), T(b["accumulate"] > 0 ? 0.75 : 0), b.io(b["count"]), b["count"]};
+  }
+};
+
+template <>
+struct setting<operation::adamw_update> {
+  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}}, gap, offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["count"];
+    return std::tuple{b.io(n), b.in(n), b.io(n), b.squares(n), n, adamw_numbers{0.5, 0.9, 0.95, 1e-8, 1e-3, 0.01, 0.6}};
+  }
+};
+
+template <>
+struct setting<operation::clipped_moments> {
+  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}}, gap, offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["count"];
+    return std::tuple{b.in(n), b.io(n), b.squares(n), n, moment_numbers{0.5, 0.9, 0.95, 1e-6}};
+  }
+};
+
+template <>
+struct setting<operation::atan2_update> {
+  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}}, gap, offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["count"];
+    return std::tuple{b.io(n), b.in(n), static_cast<const T*>(b.squares(n)), n, atan2_numbers{1e-3, 0.01, 0.6}};
+  }
+};
+
+}  // namespace parity
+GYRE_END

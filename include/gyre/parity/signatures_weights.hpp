@@ -1,0 +1,165 @@
+// Operands of products, and of the updates of parameters.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <span>
+#include <tuple>
+#include <type_traits>
+
+#include <gyre/parity/signature.hpp>
+
+GYRE_BEGIN
+namespace parity {
+
+template <>
+struct signature<operation::product> {
+  template <class V, class T, class Prepared>
+  static auto map(V& v, matrix_view<const T> x, weight_matrix<T, Prepared> w, matrix_view<T> y, bool accumulate) {
+    return std::tuple{v.input("x", x), v.weight("w", w), v.accumulated("y", y, accumulate), accumulate};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.product(a...);
+  }
+};
+
+template <>
+struct signature<operation::product_input_gradient> {
+  template <class V, class T, class Prepared>
+  static auto map(V& v, matrix_view<const T> dy, weight_matrix<T, Prepared> w, matrix_view<T> dx, bool accumulate) {
+    return std::tuple{v.input("dy", dy), v.weight("w", w), v.accumulated("dx", dx, accumulate), accumulate};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.product_input_gradient(a...);
+  }
+};
+
+template <>
+struct signature<operation::product_weight_gradient> {
+  template <class V, class T>
+  static auto map(V& v, matrix_view<const T> dy, matrix_view<const T> x, matrix_view<T> dw) {
+    return std::tuple{v.input("dy", dy), v.input("x", x), v.updated("dw", dw)};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.product_weight_gradient(a...);
+  }
+};
+
+template <>
+struct signature<operation::grouped_product> {
+  template <class V, class T, class Prepared>
+  static auto map(V& v, matrix_view<const T> x, weight_matrix<T, Prepared> w, row_groups groups, matrix_view<T> y,
+                  bool accumulate) {
+    return std::tuple{v.input("x", x), v.weight("w", w, groups), v.groups(groups), v.accumulated("y", y, accumulate),
+                      accumulate};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.grouped_product(a...);
+  }
+};
+
+template <>
+struct signature<operation::grouped_product_input_gradient> {
+  template <class V, class T, class Prepared>
+  static auto map(V& v, matrix_view<const T> dy, weight_matrix<T, Prepared> w, row_groups groups, matrix_view<T> dx,
+                  bool accumulate) {
+    return std::tuple{v.input("dy", dy), v.weight("w", w, groups), v.groups(groups), v.accumulated("dx", dx, accumulate),
+                      accumulate};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.grouped_product_input_gradient(a...);
+  }
+};
+
+template <>
+struct signature<operation::grouped_product_weight_gradient> {
+  template <class V, class T>
+  static auto map(V& v, matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<T> dw) {
+    return std::tuple{v.input("dy", dy), v.input("x", x), v.groups(groups), v.weight_gradient("dw", dw, groups)};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.grouped_product_weight_gradient(a...);
+  }
+};
+
+template <>
+struct signature<operation::squared_norm> {
+  template <class V, class T>
+  static auto map(V& v, const T* x, index count) {
+    return std::tuple{v.input("x", x, count), count};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.squared_norm(a...);
+  }
+  /// Of a sum of positive terms in double.
+  static constexpr long double result_error(long double value, long double, index count) {
+    return 2 * static_cast<long double>(count) * std::numeric_limits<double>::epsilon() * value;
+  }
+};
+
+template <>
+struct signature<operation::combine> {
+  template <class V, class T>
+  static auto map(V& v, std::type_identity_t<T> a, const T* x, std::type_identity_t<T> b, T* y, index count) {
+    return std::tuple{v.scalar(a), v.input("x", x, count), v.scalar(b), v.accumulated("y", y, count, b != T(0)), count};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.combine(a...);
+  }
+};
+
+template <>
+struct signature<operation::adamw_update> {
+  template <class V, class T>
+  static auto map(V& v, T* w, const T* g, T* m, T* moments, index count, const adamw_numbers& numbers) {
+    return std::tuple{v.updated("w", w, count),
+                      v.input("g", g, count),
+                      v.updated("m", m, count),
+                      v.updated("v", moments, count),
+                      count,
+                      numbers};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.adamw_update(a...);
+  }
+};
+
+template <>
+struct signature<operation::clipped_moments> {
+  template <class V, class T>
+  static auto map(V& v, const T* g, T* m, T* moments, index count, const moment_numbers& numbers) {
+    return std::tuple{v.input("g", g, count), v.updated("m", m, count), v.updated("v", moments, count), count, numbers};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.clipped_moments(a...);
+  }
+  /// Of a sum of positive terms in double; a term, g^2 / v, is off by the roundings of g and v.
+  static constexpr long double result_error(long double value, long double epsilon, index count) {
+    return (2 * static_cast<long double>(count) * std::numeric_limits<double>::epsilon() + 8 * epsilon) * value;
+  }
+};
+
+template <>
+struct signature<operation::atan2_update> {
+  template <class V, class T>
+  static auto map(V& v, T* w, const T* m, const T* moments, index count, const atan2_numbers& numbers) {
+    return std::tuple{v.updated("w", w, count), v.input("m", m, count), v.input("v", moments, count), count, numbers};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.atan2_update(a...);
+  }
+};
+
+}  // namespace parity
+GYRE_END
