@@ -38,6 +38,7 @@ int run(int count, const char* const* values) {
   const int threads = given.number("threads", 2, "of the cpu backend");
   if (!given.ready()) return 0;
 
+  const gyre::operation wanted = operation.empty() ? gyre::operation::count : gyre::parity::operation_named(operation);
   gyre::reference left;
   gyre::cpu right(threads);
   std::vector<check> all;
@@ -58,13 +59,13 @@ int run(int count, const char* const* values) {
   std::vector<gyre::parity::outcome> outcomes;
   bool passed = true;
   for (const check& c : all) {
-    if (!operation.empty() && c.of != gyre::parity::operation_named(operation)) continue;
+    if (!operation.empty() && c.of != wanted) continue;
     outcomes.push_back(gyre::parity::run_check(c, options));
     if (outcomes.back().passed()) continue;
     std::cout << outcomes.back().failure;
     passed = false;
   }
-  gyre::parity::write_table(std::cout, outcomes);
+  gyre::parity::write_table(std::cout, outcomes, operation.empty());
   return passed ? 0 : 1;
 }
 

@@ -2,6 +2,6 @@
 
 using gyre::operation;
 
-TEST_CASE("parity of the reference and the cpu backend: operations before attention, double", "[parity][threads]") {
+TEST_CASE("parity of the reference and the cpu backend: operations on rows and products, double", "[parity][threads]") {
   gyre_test::check_suite<double, operation{}, operation::attention>();
 }

@@ -2,6 +2,6 @@
 
 using gyre::operation;
 
-TEST_CASE("parity of the reference and the cpu backend: operations before attention, float", "[parity][threads]") {
+TEST_CASE("parity of the reference and the cpu backend: operations on rows and products, float", "[parity][threads]") {
   gyre_test::check_suite<float, operation{}, operation::attention>();
 }

@@ -14,9 +14,12 @@
 GYRE_BEGIN
 namespace parity {
 
-/// A value in long double, and a bound of the error that a backend with scalars `Of` may make, to first order in its epsilon.
+/// A value in long double, and how far the result of a backend with scalars `Of` may be from it, to first order in its epsilon:
+/// a bound, and a deviation. The bound is the worst case. The deviation takes roundings as independent: squares add up, as far as
+/// each could go, so that it does not grow as the worst case does from layer to layer.
 /// A number that additions made remembers its terms, for another backend may add them in any order and in any pieces:
-///   sum of n > 2 terms     errors of the terms, and (2 n - 1) eps sum|terms|: with a product's rounding the contract's 2 n eps
+///   sum of n > 2 terms     errors of the terms, and (2 n - 1) eps sum|terms|: with a product's rounding the contract's 2 n eps;
+///                          in the deviation sqrt(n) eps sum|terms|
 ///   sum of 2 terms         errors of the terms, and eps |sum|: there is only one order
 ///   product                errors of the operands times the other operand, and eps / 2 of the result
 ///   quotient, sqrt         error of the operands times the derivatives, and eps of the result: some hardware's are not the nearest
@@ -34,21 +37,26 @@ class bounded {
   template <class A>
   requires std::is_arithmetic_v<A>
   constexpr bounded(A x) : bounded(static_cast<long double>(x), rounding(static_cast<long double>(x))) {}
-  constexpr bounded(long double value, long double error) : value_(value), size_(magnitude(value)), base_(error) {}
+  constexpr bounded(long double value, long double error) : bounded(value, error, error * error) {}
 
   constexpr long double value() const { return value_; }
   constexpr long double real() const { return value_; }
-  /// Of a backend's result that stands for this number.
+  /// Bound of the error of a backend's result.
   constexpr long double error() const {
     const long double sum = terms_ <= 1 ? 0 : terms_ <= 2 ? epsilon * magnitude(value_) : (2 * terms_ - 1) * epsilon * size_;
     return (base_ + sum) * (1 + 64 * epsilon);  // the rest: what is neglected beyond the first order
+  }
+  /// Square of its deviation.
+  constexpr long double variance() const {
+    const long double sum = terms_ <= 1 ? 0 : epsilon * (terms_ <= 2 ? magnitude(value_) : size_);
+    return variance_ + (terms_ <= 2 ? 1 : terms_) * sum * sum;
   }
   explicit constexpr operator double() const { return static_cast<double>(value_); }
 
   friend constexpr bounded operator+(const bounded& a, const bounded& b) {
     if (b.value_ == 0 && b.base_ == 0 && b.terms_ <= 1) return a;
     if (a.value_ == 0 && a.base_ == 0 && a.terms_ <= 1) return b;
-    bounded sum(a.value_ + b.value_, a.base_ + b.base_);
+    bounded sum(a.value_ + b.value_, a.base_ + b.base_, a.variance_ + b.variance_);
     sum.size_ = a.size_ + b.size_;
     sum.terms_ = a.terms_ + b.terms_;
     return sum;
@@ -61,12 +69,12 @@ class bounded {
   friend constexpr bounded operator-(const bounded& a, const bounded& b) { return a + -b; }
   friend constexpr bounded operator*(const bounded& a, const bounded& b) {
     const long double v = a.value_ * b.value_;
-    return {v, times(a.value_, b.error()) + times(b.value_, a.error()) + rounded(v)};
+    return carried(v, a, b.value_, b, a.value_, rounded(v));
   }
   friend constexpr bounded operator/(const bounded& a, const bounded& b) {
-    const long double v = a.value_ / b.value_, size = magnitude(b.value_), error = b.error();
-    if (error == infinity) return {v, magnitude(v) + least};  // b may be infinite
-    return {v, a.error() / size + times(v, error / size) + 2 * rounded(v)};
+    const long double v = a.value_ / b.value_;
+    if (b.error() == infinity) return {v, magnitude(v) + least};  // b may be infinite
+    return carried(v, a, 1 / b.value_, b, v / b.value_, 2 * rounded(v));
   }
   constexpr bounded& operator+=(const bounded& b) { return *this = *this + b; }
   constexpr bounded& operator-=(const bounded& b) { return *this = *this - b; }
@@ -78,26 +86,35 @@ class bounded {
   friend bounded exp(const bounded& x) {
     const long double v = std::exp(x.value_);
     if (v >= static_cast<long double>((std::numeric_limits<Of>::max)())) return {v, infinity};
-    return {v, times(v, std::expm1((std::min)(x.error(), 100.0L)) + function_error) +
-                   2 * static_cast<long double>((std::numeric_limits<Of>::min)())};
+    const long double own = function_error * v + 2 * static_cast<long double>((std::numeric_limits<Of>::min)());
+    const auto moved = [&](long double error) { return times(v, std::expm1((std::min)(error, 100.0L))); };
+    const long double likely = moved(std::sqrt(x.variance()));
+    return {v, moved(x.error()) + own, likely * likely + own * own};
   }
   friend bounded log(const bounded& x) {
     const long double v = std::log(x.value_);
-    return {v, x.error() / magnitude(x.value_) + function_error * magnitude(v)};
+    return carried(v, x, 1 / x.value_, {}, 0, function_error * magnitude(v));
   }
   friend bounded sqrt(const bounded& x) {
-    const long double v = std::sqrt(x.value_), error = x.error();
+    const long double v = std::sqrt(x.value_), own = 2 * rounded(v);
     // Near 0 the tangent is no bound: sqrt(x + e) <= sqrt(x) + sqrt(e).
-    return {v, (error == 0 ? 0 : (std::min)(error / (2 * v), std::sqrt(error))) + 2 * rounded(v)};
+    const auto moved = [&](long double e) { return e == 0 ? 0 : (std::min)(e / (2 * v), std::sqrt(e)); };
+    const long double likely = moved(std::sqrt(x.variance()));
+    return {v, moved(x.error()) + own, likely * likely + own * own};
   }
   friend bounded atan2(const bounded& y, const bounded& x) {
     const long double v = std::atan2(y.value_, x.value_), squares = x.value_ * x.value_ + y.value_ * y.value_;
-    const long double moved = times(x.value_, y.error()) + times(y.value_, x.error());
-    return {v, (moved == 0 || squares == infinity ? 0 : (std::min)(moved / squares, 4.0L)) + function_error * magnitude(v)};
+    const long double own = function_error * magnitude(v);
+    if (squares == infinity) return {v, own};
+    if (squares == 0) return {v, (x.error() + y.error() == 0 ? 0 : 4) + own};  // any angle
+    return carried(v, y, x.value_ / squares, x, y.value_ / squares, own);
   }
 
  private:
   static constexpr long double infinity = std::numeric_limits<long double>::infinity();
+  constexpr bounded(long double value, long double error, long double variance)
+      : value_(value), size_(magnitude(value)), base_(error), variance_(variance) {}
+
   static constexpr long double magnitude(long double x) { return x < 0 ? -x : x; }
   static constexpr long double times(long double factor, long double error) {
     return error == 0 ? 0 : magnitude(factor) * error;
@@ -107,8 +124,14 @@ class bounded {
     if (!(magnitude(x) <= static_cast<long double>((std::numeric_limits<Of>::max)()))) return 0;  // infinite, or NaN
     return static_cast<long double>(static_cast<Of>(x)) == x ? 0 : rounded(x);
   }
+  /// f(a, b) by its derivatives, with an error of its own.
+  static constexpr bounded carried(long double value, const bounded& a, long double by_a, const bounded& b, long double by_b,
+                                   long double own) {
+    return {value, times(by_a, a.error()) + times(by_b, b.error()) + own,
+            times(by_a * by_a, a.variance()) + times(by_b * by_b, b.variance()) + own * own};
+  }
 
-  long double value_ = 0, size_ = 0, base_ = 0;  // size: sum of |terms|; base: errors of the terms
+  long double value_ = 0, size_ = 0, base_ = 0, variance_ = 0;  // size: sum of |terms|; base, variance: of the terms
   long double terms_ = 1;
 };
 

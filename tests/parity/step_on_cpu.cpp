@@ -1,0 +1,12 @@
+#include <gyre/backend/cpu.hpp>
+
+#include "step_model.hpp"
+
+namespace gyre_test {
+
+template <>
+recording record_on_cpu<float>(const step_input<float>& input) {
+  return gyre::parity::record_steps<Small, gyre::fp32>(gyre::cpu(2), input, gyre::adamw{});
+}
+
+}  // namespace gyre_test

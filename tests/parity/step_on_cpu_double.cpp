@@ -1,0 +1,12 @@
+#include <gyre/backend/cpu.hpp>
+
+#include "step_model.hpp"
+
+namespace gyre_test {
+
+template <>
+recording record_on_cpu<double>(const step_input<double>& input) {
+  return gyre::parity::record_steps<Small, gyre::fp64>(gyre::cpu(2), input, gyre::adamw{});
+}
+
+}  // namespace gyre_test
