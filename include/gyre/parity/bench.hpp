@@ -107,6 +107,16 @@ class bench {
   std::vector<std::shared_ptr<void>> kept_;
 };
 
+namespace detail {
+
+/// The memory of an operand that is input and output.
+template <class T>
+matrix_view<T> same(matrix_view<const T> x) {
+  return {const_cast<T*>(x.data), x.rows, x.cols, x.stride};  // NOLINT: of a bench, whose memory is not const
+}
+
+}  // namespace detail
+
 /// setting<Op> makes the calls of an operation: `dimensions` lists what varies, `arguments(bench<T>&)` the arguments, as a tuple.
 template <operation Op>
 struct setting;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include <gyre/backend/reference.hpp>
+#include <gyre/ops/shapes.hpp>
 #include <gyre/parity/bench.hpp>
 
 GYRE_BEGIN

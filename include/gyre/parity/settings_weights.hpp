@@ -6,6 +6,7 @@
 #include <functional>
 #include <tuple>
 
+#include <gyre/ops/updates.hpp>
 #include <gyre/parity/bench.hpp>
 
 GYRE_BEGIN
@@ -128,11 +129,18 @@ struct setting<operation::squared_norm> {
 
 template <>
 struct setting<operation::combine> {
-  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}}, dimension{"accumulate", {0, 1}}, gap,
-                                         offset, special};
+  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}},
+                                         dimension{"accumulate", {0, 1}},
+                                         dimension{"in_place", {0, 1}},
+                                         gap,
+                                         offset,
+                                         special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    return std::tuple{T(1.5), b.in(b["count"]), T(b["accumulate"] > 0 ? 0.75 : 0), b.io(b["count"]), b["count"]};
+    const index n = b["count"];
+    T* const y = b.io(n);
+    const T* const x = b["in_place"] > 0 ? y : b.in(n);
+    return std::tuple{T(1.5), x, T(b["accumulate"] > 0 ? 0.75 : 0), y, n};
   }
 };
 

@@ -1,0 +1,11 @@
+#include <gyre/backend/cpu.hpp>
+
+#include "mixture_model.hpp"
+
+namespace gyre_test {
+
+recording mixture_on_cpu(const step_input<float>& input) {
+  return gyre::parity::record_steps<Dreamer, gyre::fp32>(gyre::cpu(2), input, gyre::adamw{});
+}
+
+}  // namespace gyre_test

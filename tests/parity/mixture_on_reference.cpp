@@ -1,0 +1,9 @@
+#include "mixture_model.hpp"
+
+namespace gyre_test {
+
+recording mixture_on_reference(const step_input<float>& input) {
+  return gyre::parity::record_steps<Dreamer, gyre::fp32>(gyre::reference(), input, gyre::adamw{});
+}
+
+}  // namespace gyre_test
