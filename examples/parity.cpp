@@ -5,7 +5,7 @@
 
 #include <gyre/backend/cpu.hpp>
 #include <gyre/backend/reference.hpp>
-#include <gyre/parity/suite.hpp>
+#include <gyre/parity/files.hpp>
 
 #include "support/arguments.hpp"
 
@@ -18,13 +18,31 @@ worst errors beside what they may be. docs/parity.md explains it.
   parity                                 the table: all operations, float and double
   parity --operation attention           one operation, float
   parity --operation attention --type double --seed 7 --sizes sequences=2,length=33,kv_heads=1,sharing=5,width=8
-                                         one trial, as a failure prints it; sizes that are left out are 0)";
+                                         one trial, as a failure prints it; sizes that are left out are 0
+  parity --operation attention --sizes ... --write trial.safetensors
+                                         its operands and results, for a program of another language
+  parity --operation attention --sizes ... --read answer.safetensors
+                                         compares that program's results, tensors output.o and output.lse)";
 
 using gyre::parity::check;
 
+/// All operations, with one or both scalar types.
+struct trials {
+  std::vector<check> checks;
+  std::vector<gyre::parity::trial_files> files;
+};
 template <class T>
-void add(std::vector<check>& all, gyre::reference& left, gyre::cpu& right) {
-  for (check& c : gyre::parity::all_checks<T>(left, right)) all.push_back(std::move(c));
+void add(trials& all, gyre::reference& left, gyre::cpu& right) {
+  for (check& c : gyre::parity::all_checks<T>(left, right)) all.checks.push_back(std::move(c));
+  for (gyre::parity::trial_files& f : gyre::parity::all_files<T>(left, right)) all.files.push_back(std::move(f));
+}
+
+/// The one of that operation; --type has left one type.
+template <class Found>
+const Found& find(const std::vector<Found>& all, gyre::operation of) {
+  for (const Found& one : all)
+    if (one.of == of) return one;
+  gyre::fail("parity: one trial is of one operation; say which --operation");
 }
 
 int run(int count, const char* const* values) {
@@ -35,30 +53,31 @@ int run(int count, const char* const* values) {
   gyre::parity::suite_options options;
   options.seed = given.number<std::uint64_t>("seed", options.seed, "of the first trial, or of the one trial");
   options.trials = given.number<gyre::index>("trials", options.trials, "of every operation and type");
+  const std::string write = given.text("write", "", "safetensors file for one trial's operands and results");
+  const std::string read = given.text("read", "", "safetensors file with results to compare");
   const int threads = given.number("threads", 2, "of the cpu backend");
   if (!given.ready()) return 0;
 
   const gyre::operation wanted = operation.empty() ? gyre::operation::count : gyre::parity::operation_named(operation);
   gyre::reference left;
   gyre::cpu right(threads);
-  std::vector<check> all;
+  trials all;
   if (operation.empty() || type == "float") add<float>(all, left, right);
   if (operation.empty() || type == "double") add<double>(all, left, right);
   if (!sizes.empty()) {
     const std::vector<std::string> words{"--operation", operation, "--type", type, "--seed", std::to_string(options.seed),
                                          "--sizes",     sizes};
+    const check& one = find(all.checks, wanted);
     const gyre::parity::trial trial = gyre::parity::read_trial(words);
-    for (const check& c : all)
-      if (c.of == trial.of) {
-        const gyre::parity::report report = c.run(trial);
-        std::cout << report;
-        return report.passed() ? 0 : 1;
-      }
-    gyre::fail("parity: --sizes says how large one trial is; say which --operation");
+    if (!write.empty()) find(all.files, wanted).write(trial, write);
+    const gyre::parity::report report = read.empty() ? one.run(trial) : find(all.files, wanted).compare(trial, read);
+    std::cout << report;
+    return report.passed() ? 0 : 1;
   }
+  gyre::require(write.empty() && read.empty(), "parity: --write and --read want one trial: --operation and --sizes");
   std::vector<gyre::parity::outcome> outcomes;
   bool passed = true;
-  for (const check& c : all) {
+  for (const check& c : all.checks) {
     if (!operation.empty() && c.of != wanted) continue;
     outcomes.push_back(gyre::parity::run_check(c, options));
     if (outcomes.back().passed()) continue;

@@ -49,6 +49,18 @@ TEST_CASE("parity prints its table, one operation, one trial, and what it does n
   INFO(trial.out << trial.err);
   CHECK(trial.status == 0);
   CHECK_THAT(trial.out, Catch::Contains("rms_norm: passed, 24 elements"));
+  const scratch_folder folder;
+  const std::string file = (folder / "trial.safetensors").string();
+  const std::vector<std::string> copy{"--operation", "copy", "--sizes", "rows=3,cols=7"};
+  const auto with = [&](const char* option) {
+    std::vector<std::string> words = copy;
+    words.insert(words.end(), {option, file});
+    return started("parity", words);
+  };
+  CHECK(with("--write").status == 0);
+  const outcome read = with("--read");  // which holds left.y where output.y is wanted
+  CHECK(read.status == 1);
+  CHECK_THAT(read.err, Catch::Contains("there is no tensor 'output.y'") || Catch::Contains("there is no tensor \"output.y\""));
   CHECK(started("parity", {"--operation", "norm"}).status == 1);
   CHECK(started("parity", {"--help"}).status == 0);
 }

@@ -115,6 +115,8 @@ TEST_CASE("bounded numbers know which numbers are exact, and round the others", 
   CHECK(log(wide).error() >= std::log(2.0L) - std::log(1.999L) - 1e-6L);
   CHECK(sqrt(number(0.0L, 1e-6L)).error() >= 1e-3L);
   CHECK(exp(number(1000)).error() == std::numeric_limits<long double>::infinity());
+  CHECK(number(parity::bounded<double>(0.1)).error() >= std::fabs(0.1L - static_cast<long double>(0.1F)));
+  CHECK(parity::bounded<double>(number(0.5)).error() == 0);
   const number vanished = number(1) / (number(1) + exp(number(1000)));
   CHECK(vanished.error() >= vanished.value());
 }

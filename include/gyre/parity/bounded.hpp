@@ -38,6 +38,12 @@ class bounded {
   requires std::is_arithmetic_v<A>
   constexpr bounded(A x) : bounded(static_cast<long double>(x), rounding(static_cast<long double>(x))) {}
   constexpr bounded(long double value, long double error) : bounded(value, error, error * error) {}
+  /// Of another scalar type: rounded if it is the finer one.
+  template <class Other>
+  explicit constexpr bounded(const bounded<Other>& x) : bounded(x.value(), x.error(), x.variance()) {
+    const long double own = bounded<Other>::epsilon < epsilon ? rounded(value_) : 0;
+    base_ += own, variance_ += own * own;
+  }
 
   constexpr long double value() const { return value_; }
   constexpr long double real() const { return value_; }

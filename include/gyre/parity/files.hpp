@@ -147,5 +147,36 @@ report compare_file(const trial& t, const std::filesystem::path& path) {
   return r;
 }
 
+/// Files of the trials of one operation.
+struct trial_files {
+  operation of = operation::count;
+  std::string type;
+  std::function<void(const trial&, const std::filesystem::path&)> write;
+  std::function<report(const trial&, const std::filesystem::path&)> compare;
+};
+
+namespace detail {
+
+template <class T, class L, class R, std::size_t... Op>
+std::vector<trial_files> files_of(L& left, R& right, std::index_sequence<Op...>) {
+  std::vector<trial_files> all;
+  const auto add = [&]<operation Which>() {
+    if constexpr (has_trials<Which>)
+      all.push_back({Which, std::string(type_name<T>()),
+                     [&](const trial& t, const std::filesystem::path& path) { write_trial<Which, T>(left, right, t, path); },
+                     [](const trial& t, const std::filesystem::path& path) { return compare_file<Which, T>(t, path); }});
+  };
+  (add.template operator()<static_cast<operation>(Op)>(), ...);
+  return all;
+}
+
+}  // namespace detail
+
+/// For every operation that has trials; backends must outlive them.
+template <class T, class L, class R>
+std::vector<trial_files> all_files(L& left, R& right) {
+  return detail::files_of<T>(left, right, std::make_index_sequence<static_cast<std::size_t>(operation::count)>());
+}
+
 }  // namespace parity
 GYRE_END
