@@ -14,8 +14,7 @@ namespace gyre_simt {
 
 namespace detail {
 
-// Lanes of a warp that come to the same access the same time since their last synchronisation are taken for one request. Parts
-// of a vector that the compiler accesses one by one are put together again where they follow each other in one aligned vector.
+// Lanes of a warp that come to the same access the same time since their last synchronisation are taken for one request.
 class cost_counter {
  public:
   struct total {
@@ -25,38 +24,25 @@ class cost_counter {
   };
 
   void count(unsigned thread, std::uintptr_t address, std::size_t bytes, bool shared, bool write, std::uint32_t site) {
-    if (thread >= open_.size()) open_.resize(thread + 1);
-    part& last = open_[thread];
-    const bool follows = last.bytes != 0 && last.shared == shared && last.write == write &&
-                         address == last.address + last.bytes && bytes == last.piece && last.bytes + bytes <= 16 &&
-                         last.address / 16 == (address + bytes - 1) / 16 &&
-                         (site == last.last_site || site == last.last_site + 1) && last.address % (2 * bytes) == 0;
-    if (follows) {
-      last.bytes += static_cast<unsigned>(bytes);
-      last.last_site = site;
-      return;
-    }
-    close(thread);
-    last = {address, static_cast<unsigned>(bytes), static_cast<unsigned>(bytes), site, site, shared, write};
+    if (thread / 32 >= warps_.size()) warps_.resize(thread / 32 + 1);
+    warp_requests& w = warps_[thread / 32];
+    const std::uint64_t key = std::uint64_t{site} << 2 | (write ? 2u : 0u) | (shared ? 1u : 0u);
+    const std::uint32_t turn = w.turns[key << 5 | thread % 32]++;
+    request& r = w.requests[key << 24 | (turn & 0xffffffu)];
+    r.mask |= 1u << thread % 32;
+    r.bytes = (std::max)(r.bytes, static_cast<unsigned>(bytes));
+    r.addresses[thread % 32] = address;
   }
   /// Threads of `warp` have synchronised: what they do next does not belong to what they did before.
   void synchronised(unsigned warp) {
-    for (unsigned t = warp * 32; t < (warp + 1) * 32 && t < open_.size(); ++t) close(t);
     if (warp < warps_.size()) flush(warps_[warp]);
   }
   void end_of_block() {
-    for (unsigned t = 0; t < open_.size(); ++t) close(t);
     for (warp_requests& w : warps_) flush(w);
   }
   std::unordered_map<std::uint64_t, total> totals;  // by site << 2 | write << 1 | shared
 
  private:
-  struct part {
-    std::uintptr_t address = 0;
-    unsigned bytes = 0, piece = 0;
-    std::uint32_t site = 0, last_site = 0;
-    bool shared = false, write = false;
-  };
   struct request {
     std::uint32_t mask = 0;
     unsigned bytes = 0;
@@ -67,19 +53,6 @@ class cost_counter {
     std::unordered_map<std::uint64_t, request> requests;     // site and kind << 24 | turn
   };
 
-  void close(unsigned thread) {
-    part& p = open_[thread];
-    if (p.bytes == 0) return;
-    if (thread / 32 >= warps_.size()) warps_.resize(thread / 32 + 1);
-    warp_requests& w = warps_[thread / 32];
-    const std::uint64_t key = std::uint64_t{p.site} << 2 | (p.write ? 2u : 0u) | (p.shared ? 1u : 0u);
-    const std::uint32_t turn = w.turns[key << 5 | thread % 32]++;
-    request& r = w.requests[key << 24 | (turn & 0xffffffu)];
-    r.mask |= 1u << thread % 32;
-    r.bytes = (std::max)(r.bytes, p.bytes);
-    r.addresses[thread % 32] = p.address;
-    p.bytes = 0;
-  }
   void flush(warp_requests& w) {
     for (const auto& [key, r] : w.requests) {
       total& t = totals[key >> 24];
@@ -124,7 +97,6 @@ class cost_counter {
     units_.erase(std::unique(units_.begin(), units_.end()), units_.end());
   }
 
-  std::vector<part> open_;
   std::vector<warp_requests> warps_;
   std::vector<std::uintptr_t> units_;
 };

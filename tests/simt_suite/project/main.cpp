@@ -52,6 +52,7 @@ int main() {
   for (const auto& cases :
        {suite::correct_blocks(), suite::correct_warps(), suite::wrong_order(), suite::wrong_barriers(), suite::wrong_memory()})
     for (const suite::kernel_case& c : cases) run(c);
+  suite::check_costs();
   std::printf("%d correct kernels, %d wrong ones, 4 orders each: %d false reports, %d missed, %d without a line\n", correct,
               wrong, false_reports, missed, placeless);
   return missed + false_reports + placeless == 0 && correct >= 15 && wrong >= 25 ? 0 : 1;

@@ -23,6 +23,7 @@ std::vector<kernel_case> correct_warps();
 std::vector<kernel_case> wrong_order();
 std::vector<kernel_case> wrong_barriers();
 std::vector<kernel_case> wrong_memory();
+void check_costs();
 
 inline void expect(bool holds, const char* what) {
   if (holds) return;
