@@ -80,7 +80,7 @@ struct raw_fault {
   site place, other_place;
   coordinates block, thread, other_block, other_thread;
   std::uintptr_t address = 0;
-  bool has_other = false;
+  bool has_thread = false, has_other = false;
   std::string text;
 };
 
@@ -173,6 +173,7 @@ inline void record(launch_state& launch, raw_fault f) {
   const gpu_thread& t = *launch.running;
   f.block = coordinates_of(launch.block_index);
   f.thread = coordinates_of(t.index);
+  f.has_thread = true;
   launch.faults.push_back(std::move(f));
   if (launch.faults.size() >= launch.settings->most_faults) stop(launch);
 }

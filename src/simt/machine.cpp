@@ -1,7 +1,6 @@
 #include <gyre/simt/machine.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
@@ -208,11 +207,13 @@ void machine_state::run_block(std::uint64_t linear) {
 // A changed gap shows a stray write, even where accesses are not watched.
 void machine_state::check_gaps() {
   if (__asan_poison_memory_region != nullptr) return;  // which reports the access itself
+  // The first changed byte, or 0; each change is told once.
   const auto changed = [](std::uintptr_t begin, std::size_t bytes) -> std::uintptr_t {
-    const unsigned char* const at = reinterpret_cast<const unsigned char*>(begin);
-    for (std::size_t i = 0; i < bytes; ++i)
-      if (at[i] != gap_pattern) return begin + i;
-    return 0;
+    unsigned char* const at = reinterpret_cast<unsigned char*>(begin);
+    const unsigned char* const found = std::find_if(at, at + bytes, [](unsigned char c) { return c != gap_pattern; });
+    if (found == at + bytes) return 0;
+    memory_table::fill_gap(at, bytes);
+    return reinterpret_cast<std::uintptr_t>(found);
   };
   for (const auto& [begin, o] : memory.books().objects) {
     if (!o.guarded) continue;
@@ -221,7 +222,6 @@ void machine_state::check_gaps() {
     if (found == 0) found = changed(o.end, (std::min)(gap_bytes, o.home->end - o.end));
     if (found == 0) found = changed(o.begin - gap_bytes, gap_bytes);
     if (found == 0) continue;
-    *reinterpret_cast<unsigned char*>(found) = gap_pattern;
     raw_fault f;
     f.kind = fault_kind::out_of_bounds;
     f.address = found;

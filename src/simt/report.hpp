@@ -58,10 +58,8 @@ inline std::string text_of(const source_place& p) {
   std::ostringstream text;
   if (!p.file.empty())
     text << p.file << ':' << p.line;
-  else if (p.code != 0)
-    text << "code at 0x" << std::hex << p.code;
   else
-    text << "the launch";
+    text << "code at 0x" << std::hex << p.code;
   if (p.column != 0) text << ':' << p.column;
   return text.str();
 }
@@ -75,8 +73,9 @@ inline fault told(const raw_fault& raw, const symbol_book& book, const std::stri
   f.thread = raw.thread;
   f.address = raw.address;
   std::ostringstream text;
-  text << "simt: " << name_of(raw.kind) << " in kernel " << kernel << " at " << text_of(f.place) << ", block "
-       << text_of(f.block) << ", thread " << text_of(f.thread) << ": " << raw.text;
+  text << "simt: " << name_of(raw.kind) << " in kernel " << kernel;
+  if (raw.has_thread) text << " at " << text_of(f.place) << ", block " << text_of(f.block) << ", thread " << text_of(f.thread);
+  text << ": " << raw.text;
   if (raw.address != 0) text << " [address 0x" << std::hex << raw.address << std::dec << "]";
   if (raw.has_other) {
     f.other_place = book.place_of(raw.other_place);
