@@ -23,7 +23,20 @@ __attribute__((weak)) void __sanitizer_finish_switch_fiber(void*, const void**, 
 namespace gyre_simt {
 namespace detail {
 
-/// Zeroed pages that take memory only once they are touched, so that a mapping may be far larger than the machine.
+inline constexpr unsigned char gap_pattern = 0xA5;                 // what a gap holds; a change shows a stray write
+inline constexpr unsigned char garbage = 0xFF;                     // fresh memory: NaN for floating point, -1 for integers
+inline constexpr std::size_t filled_bytes = std::size_t{1} << 26;  // larger objects stay sparse and hold zeros
+
+// Any access is an error from now on, or is one no longer. Without the address sanitizer the table of objects decides alone. The
+// sanitizer's own memory is an eighth of what is marked, so sparse memory is left alone.
+inline void poison(const void* begin, std::size_t bytes) {
+  if (__asan_poison_memory_region != nullptr && bytes <= 2 * filled_bytes) __asan_poison_memory_region(begin, bytes);
+}
+inline void unpoison(const void* begin, std::size_t bytes) {
+  if (__asan_unpoison_memory_region != nullptr && bytes <= 2 * filled_bytes) __asan_unpoison_memory_region(begin, bytes);
+}
+
+// Zeroed pages that take memory only once they are touched, so that a mapping may be far larger than the machine.
 class mapping {
  public:
   mapping() = default;
@@ -41,7 +54,7 @@ class mapping {
   }
   ~mapping() {
     if (data_ == nullptr) return;
-    if (__asan_unpoison_memory_region != nullptr) __asan_unpoison_memory_region(data_, bytes_);
+    unpoison(data_, bytes_);  // the addresses may be given out again
     munmap(data_, bytes_);
   }
   std::byte* release() { return std::exchange(data_, nullptr); }
@@ -52,18 +65,6 @@ class mapping {
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
-
-// Any access is an error from now on, or is one no longer. Without the address sanitizer the table of objects decides alone.
-inline void poison(const void* begin, std::size_t bytes) {
-  if (__asan_poison_memory_region != nullptr) __asan_poison_memory_region(begin, bytes);
-}
-inline void unpoison(const void* begin, std::size_t bytes) {
-  if (__asan_unpoison_memory_region != nullptr) __asan_unpoison_memory_region(begin, bytes);
-}
-
-inline constexpr unsigned char gap_pattern = 0xA5;                 // what a gap holds; a change shows a stray write
-inline constexpr unsigned char garbage = 0xFF;                     // fresh memory: NaN for floating point, -1 for integers
-inline constexpr std::size_t filled_bytes = std::size_t{1} << 26;  // larger objects stay sparse and hold zeros
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 

@@ -12,6 +12,15 @@ namespace {
 
 std::uintptr_t address_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
+// For sparse objects, whose regions are too large to be poisoned whole.
+void mark_gaps(const detail::object& o, bool poisoned) {
+  if (!o.guarded || o.end - o.begin <= detail::filled_bytes) return;
+  for (const std::uintptr_t gap : {o.begin - detail::gap_bytes, o.end}) {
+    const void* const at = reinterpret_cast<const void*>(gap);
+    poisoned ? detail::poison(at, detail::gap_bytes) : detail::unpoison(at, detail::gap_bytes);
+  }
+}
+
 }  // namespace
 
 memory_table::memory_table() : books_(std::make_unique<detail::memory_books>()) {}
@@ -40,6 +49,7 @@ void memory_table::remove_region(const void* begin) {
   if (found == books_->regions.end()) return;
   const std::uintptr_t end = found->second->end;
   detail::unpoison(begin, end - at);
+  for (auto i = books_->objects.lower_bound(at); i != books_->objects.end() && i->first < end; ++i) mark_gaps(i->second, false);
   books_->objects.erase(books_->objects.lower_bound(at), books_->objects.lower_bound(end));
   books_->regions.erase(found);
   ++books_->version;
@@ -55,8 +65,8 @@ void memory_table::add_object(const void* begin, std::size_t bytes, std::string 
     if (!i->second.freed) throw std::logic_error("simt: object '" + name + "' overlaps '" + i->second.name + "'");
     i = books_->objects.erase(i);
   }
-  books_->objects[at] = {at, at + bytes, home, std::move(name), false, guarded};
   detail::unpoison(begin, bytes);
+  mark_gaps(books_->objects[at] = {at, at + bytes, home, std::move(name), false, guarded}, true);
   ++books_->version;
 }
 
