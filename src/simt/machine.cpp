@@ -66,7 +66,10 @@ class launch_scope {
 // Calls of the compiler's instrumentation end here.
 void observe(void* state, const void* address, std::size_t bytes, unsigned flags, const void* code) {
   launch_state& launch = *static_cast<launch_state*>(state);
-  launch.checker->access(launch, reinterpret_cast<std::uintptr_t>(address), bytes, flags, launch.sites->number_of(code));
+  const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t stack = reinterpret_cast<std::uintptr_t>(launch.running->context.stack);
+  if (at - stack < launch.stacks.stack_bytes()) return;  // the thread's own, and by far the most accesses
+  launch.checker->access(launch, at, bytes, flags, launch.sites->number_of(code));
 }
 void observe_misaligned(void* state, const void* address, std::size_t alignment, const char* file, unsigned line,
                         unsigned column) {

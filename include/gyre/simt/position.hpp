@@ -18,14 +18,14 @@ struct position {
   unsigned line, column;
 
 #if defined(__clang__)
-  GYRE_SIMT_ENGINE constexpr position(const char* from = __builtin_FILE(), unsigned at_line = __builtin_LINE(),
-                                      unsigned at_column = __builtin_COLUMN())
+  constexpr position(const char* from = __builtin_FILE(), unsigned at_line = __builtin_LINE(),
+                     unsigned at_column = __builtin_COLUMN())
       : file(from), line(at_line), column(at_column) {}
 #else
-  GYRE_SIMT_ENGINE constexpr position(std::source_location at = std::source_location::current())
+  constexpr position(std::source_location at = std::source_location::current())
       : file(at.file_name()), line(at.line()), column(at.column()) {}
 #endif
-  GYRE_SIMT_ENGINE friend constexpr bool operator==(const position& a, const position& b) {
+  friend constexpr bool operator==(const position& a, const position& b) {
     if (a.line != b.line || a.column != b.column) return false;
     // Names of files are compared by their letters: each translation unit may have a copy of its own.
     std::size_t i = 0;
