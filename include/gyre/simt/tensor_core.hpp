@@ -25,7 +25,7 @@ struct fragment_c {
   float part[4];
 };
 /// A lane's parts of 8 x 8 matrices of 16-bit elements: elements 2 pair, 2 pair + 1 of row group (column group if transposed).
-template <int Matrices>
+template <unsigned Matrices>
 struct loaded_matrices {
   std::uint32_t part[Matrices];
 };
@@ -46,7 +46,7 @@ __device__ __forceinline__ void multiply_bf16(fragment_c& c, const fragment_a& a
 
 /// Loads 1, 2 or 4 matrices from shared memory. Lanes 8 m to 8 m + 7 give the addresses of the 8 rows of matrix m, each of 16
 /// bytes and aligned to 16; the addresses of other lanes are not used.
-template <int Matrices, bool Transposed = false>
+template <unsigned Matrices, bool Transposed = false>
 __device__ __forceinline__ loaded_matrices<Matrices> load_matrices(const void* row) {
   static_assert(Matrices == 1 || Matrices == 2 || Matrices == 4);
   loaded_matrices<Matrices> m;
@@ -90,14 +90,14 @@ GYRE_SIMT_ENGINE inline void multiply_bf16(fragment_c& c, const fragment_a& a, c
   detail::with_warp(detail::warp_call::multiply_bf16, ~0u, &given, sizeof(given), &c, sizeof(c), 0, 32, at);
 }
 
-template <int Matrices, bool Transposed = false>
+template <unsigned Matrices, bool Transposed = false>
 GYRE_SIMT_ENGINE loaded_matrices<Matrices> load_matrices(const void* row, GYRE_SIMT_POSITION) {
   static_assert(Matrices == 1 || Matrices == 2 || Matrices == 4);
   const unsigned lane = (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
   if (lane < 8 * Matrices) detail::before_warp_read(row, 16, 16, "load_matrices", at);
   loaded_matrices<Matrices> m;
   detail::with_warp(Transposed ? detail::warp_call::load_matrix_transposed : detail::warp_call::load_matrix, ~0u, &row,
-                    sizeof(row), &m, sizeof(m), Matrices, 32, at);
+                    sizeof(row), &m, sizeof(m), static_cast<int>(Matrices), 32, at);
   return m;
 }
 
