@@ -129,6 +129,23 @@ GYRE_KERNEL void fence_too_early(int* partial, unsigned* ticket, int* out) {
   out[threadIdx.x] = sum;
 }
 
+// Each block reads, and the last one to take a ticket writes. If block 0 takes none, nothing orders its reads.
+template <bool Each>
+GYRE_KERNEL void hand_over(int* x, unsigned* ticket, int* out) {
+  if (threadIdx.x < 2) out[blockIdx.x * 2 + threadIdx.x] = *x;
+  __syncthreads();
+  if (threadIdx.x > 0 || (!Each && blockIdx.x == 0)) return;
+  __threadfence();
+  if (atomicAdd(ticket, 1u) == (Each ? 2u : 1u)) *x = 1;
+}
+template <bool Each>
+void run_hand_over(simt::machine& m) {
+  auto x = m.allocate<int>(1), out = m.allocate<int>(6);
+  auto ticket = m.allocate<unsigned>(1);
+  ticket[0] = 0;
+  simt::launch(hand_over<Each>, 3, 32, 0, &m, x.data(), ticket.data(), out.data());
+}
+
 // Atomics do not order each other, and a plain read beside them is a race.
 template <int = 0>
 GYRE_KERNEL void read_beside_atomics(int* count, int* out) {
@@ -241,6 +258,8 @@ std::vector<kernel_case> wrong_order() {
          ticket[0] = 0;
          simt::launch(fence_too_early<>, 4, 32, 0, &m, partial.data(), ticket.data(), out.data());
        }},
+      {"readers of a block that takes no ticket", race, run_hand_over<false>},
+      {"readers of blocks that all take tickets", {}, run_hand_over<true>},
       {"a plain read beside atomics", race,
        [](simt::machine& m) {
          auto count = m.allocate<int>(1), out = m.allocate<int>(1);
