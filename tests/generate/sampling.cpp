@@ -266,7 +266,7 @@ TEST_CASE("sample_token chooses what sample chooses") {
     rules.repetition_penalty = i % 5 == 0 ? 2.0f : 1.0f;
     const double uniform = noise.uniform({.row = i, .feature = 99});
     const std::span<const float> z(logits);
-    CHECK(gyre::sample_token(z, std::span<const gyre::token>(history), rules, uniform, {probabilities, order}) ==
+    CHECK(gyre::detail::sample_token(z, std::span<const gyre::token>(history), rules, uniform, {probabilities, order}) ==
           gyre::sample(z, std::span<const gyre::token>(history), rules, uniform, {probabilities, order}).id);
   }
 }

@@ -103,8 +103,7 @@ TEMPLATE_TEST_CASE("drafts change nothing: cpu", "[decode][threads]", Concat, Ad
   check_same(make_net<TestType, gyre::fp32>(2, gyre::cpu{2}));
 }
 
-TEST_CASE("drafts with all the steps of a token are all right, and nothing is drafted_tokens where nothing was drafted early",
-          "[decode]") {
+TEST_CASE("drafts with all the steps of a token are all right, and nothing is drafted where it would be too late", "[decode]") {
   const auto net = make_net<Concat, gyre::fp64>();
   const auto prompt = random_tokens(3, 23, 1);
   gyre::generation_request r;
@@ -195,6 +194,75 @@ TEST_CASE("what a callback throws in a round of drafts passes through, and the n
   }
   CHECK(thrown > 5);
   CHECK(generator.take(id).tokens == expected.tokens);
+}
+
+TEST_CASE("a request that a callback of its round cancels stays as it is", "[decode]") {
+  const auto net = make_net<Concat, gyre::fp64>();
+  const auto prompt = random_tokens(3, 23, 1);
+  const auto ended = [&](int draft_steps, bool by_another) {
+    gyre::generator generator(net);
+    gyre::generation_request r;
+    r.prompt = prompt, r.exit = 6, r.draft_steps = draft_steps, r.max_new = 16;
+    std::uint64_t id = 0;
+    int calls = 0, seen_after = 0;
+    const auto cancelling = [&](gyre::token) -> std::string_view {
+      if (++calls == 5) generator.cancel(id);
+      return "x";
+    };
+    r.on_token = [&](const gyre::generated&) { return seen_after += calls >= 5, true; };
+    if (!by_another) r.bytes = cancelling;
+    id = generator.start(r);
+    if (by_another) {
+      gyre::generation_request other = r;
+      other.key = 1, other.draft_steps = 0, other.bytes = cancelling, other.on_token = {};
+      generator.start(other);
+    }
+    generator.run();
+    const auto result = generator.take(id);
+    CHECK(result.reason == gyre::finish::cancelled);
+    CHECK(seen_after == 0);
+    return result.tokens;
+  };
+  CHECK(ended(2, false) == ended(0, false));
+  ended(2, true);
+}
+
+TEST_CASE("a draft into logits that are no numbers ends nothing: plain decoding does not go there", "[decode]") {
+  struct Untied : Model<Block<plain>, plain, gyre::inject::concat, gyre::initial_state::like_init,
+                        gyre::options<gyre::model_options{.tied_head = false}>> {};
+  auto net = make_net<Untied, gyre::fp64>();
+  const auto prompt = random_tokens(3, 23, 1);
+  gyre::generation_request r;
+  r.prompt = prompt, r.exit = 6, r.choose.temperature = 2;
+  const auto expected = run_all(net, {r})[0];
+  std::vector<bool> used(23);
+  for (const auto& tokens : {prompt, expected.tokens})
+    for (const gyre::token t : tokens) used[static_cast<std::size_t>(t)] = true;
+  REQUIRE(std::count(used.begin(), used.end(), false) > 2);
+  for (std::size_t t = 0; t < 23; ++t)
+    if (!used[t]) std::fill_n(net.values().begin() + static_cast<std::ptrdiff_t>(t) * 16, 16, std::nan(""));
+  net.refresh();
+  r.draft_steps = 1;
+  const auto drafted = run_all(net, {r})[0];
+  CHECK(drafted.tokens == expected.tokens);
+  CHECK(drafted.accepted < drafted.drafted);
+}
+
+TEST_CASE("an observer of passes and drafts exclude each other") {
+  const auto net = make_net<Concat>();
+  const auto prompt = random_tokens(3, 23, 1);
+  gyre::generation_request r;
+  r.prompt = prompt, r.exit = 4, r.draft_steps = 2;
+  struct : gyre::pass_observer<gyre::fp64> {
+  } observer;
+  gyre::generator generator(net);
+  generator.start(r);
+  CHECK_THROWS_WITH(generator.observe_passes(&observer), Catch::Contains("a request with draft_steps is running"));
+  generator.run();
+  generator.observe_passes(&observer);
+  CHECK_THROWS_WITH(generator.start(r), Catch::Contains("an observer of passes cannot follow drafts"));
+  generator.observe_passes(nullptr);
+  generator.start(r);
 }
 
 TEST_CASE("drafts are refused with the numbers where they cannot work") {

@@ -180,6 +180,7 @@ class decoder {
 
   const network<A, B, P>& net() const { return net_; }
   void observe_passes(pass_observer<P>* observer) { observer_ = observer; }
+  bool observed() const { return observer_ != nullptr; }
   const cache_plan& caches() const { return caches_; }
   /// Whether the recurrence keeps a memory across its steps: then rows of one round cannot leave one by one.
   bool remembers() const { return remembers_; }

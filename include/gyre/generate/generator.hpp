@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,7 +40,13 @@ class generator {
   }
 
   /// Tells `observer`, which must outlive the generator or be taken off by null, what layers do in its rounds.
-  void observe_passes(pass_observer<P>* observer) { decoder_.observe_passes(observer); }
+  /// Throws while a request with drafts runs, whose tokens are at different steps in one pass.
+  void observe_passes(pass_observer<P>* observer) {
+    const auto drafts = [](const auto& s) { return s->running() && s->drafting(); };
+    require(observer == nullptr || std::none_of(sequences_.begin(), sequences_.end(), drafts),
+            "generator: an observer of passes cannot follow drafts, and a request with draft_steps is running");
+    decoder_.observe_passes(observer);
+  }
 
   /// Adds a request; it joins at the next advance(). `states` is shown the state of each of its tokens after every step.
   /// Throws gyre::error for requests that the model cannot serve.
@@ -47,6 +54,9 @@ class generator {
     wanted.validate(A::shape.vocab, A::shape.context);
     if (wanted.draft_steps > 0) {
       require(!states, "generate: the states of each step are not shown with drafts; draft_steps must be 0");
+      require(!decoder_.observed(),
+              "generate: an observer of passes cannot follow drafts, which are at different steps in one pass; "
+              "draft_steps must be 0");
       require(!decoder_.remembers() && !decoder_.reads_step(), "generate: draft_steps is ", wanted.draft_steps,
               ", but a layer of the recurrence keeps a memory across steps or knows which step runs; it must be 0");
     }
@@ -61,7 +71,7 @@ class generator {
     return ++last_id_;
   }
 
-  /// One round: a piece of each waiting prompt, one token of each other request. Callbacks run here; what they throw passes
+  /// One round: a piece of each waiting prompt, one token of each other request; of one with drafts, what has arrived. Callbacks run here; what they throw passes
   /// through, and the next call goes on where this one stopped. Returns whether any request is still running.
   bool advance() {
     require(!inside_, "generator: advance() was called from one of its own callbacks");
@@ -234,15 +244,14 @@ class generator {
   void run_drafting() try {
     for (const auto& answer : wavefront_.run()) {
       sequence& s = at(answer.owner);
+      if (!s.running()) continue;  // cancelled by a callback of this round
       if (answer.complete) {
         draw_next(s, answer.logits);
         s.has_answer = true;
         s.diverged = s.drafts.empty() || s.drafts.front() != s.drawn.id;
       } else if (!s.diverged) {
-        const std::span<const token> history = s.history_to(answer.position);
-        const double uniform = sampling_uniform(s.request.of, s.request.key, history.size());
-        const token draft = sample_token(answer.logits, history, s.request.choose, uniform, {probabilities_, order_});
-        if (s.revise(answer.position, draft)) wavefront_.drop(s.number, answer.position + 1);
+        const std::optional<token> draft = draw_draft(s, answer);
+        if (draft && s.revise(answer.position, *draft)) wavefront_.drop(s.number, answer.position + 1);
       }
     }
   } catch (...) {
@@ -250,11 +259,20 @@ class generator {
     for (const auto& s : sequences_) s->on_their_way = 0, s->drafts.clear(), s->has_answer = s->diverged = false;
     throw;
   }
+  /// No draft where there is none to draw: plain decoding might never have come to such logits.
+  std::optional<token> draw_draft(sequence& s, const detail::wavefront_answer<scalar>& answer) try {
+    const std::span<const token> history = s.history_to(answer.position);
+    const double uniform = sampling_uniform(s.request.of, s.request.key, history.size());
+    return detail::sample_token(answer.logits, history, s.request.choose, uniform, {probabilities_, order_});
+  } catch (const error&) {
+    return std::nullopt;
+  }
   void commit_drafting() {
     for (const auto& each : sequences_) {
       sequence& s = *each;
       s.diverged = false;
       if (!std::exchange(s.has_answer, false)) continue;
+      if (!s.running()) continue;
       ++s.fed;
       keep(s, s.request.exit.most_steps());
       if (s.running() && !s.confirm()) wavefront_.drop(s.number);

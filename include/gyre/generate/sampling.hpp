@@ -210,7 +210,10 @@ sampled_token sample(std::span<const T> logits, std::span<const token> history, 
   return {static_cast<token>(chosen), static_cast<double>(logits[chosen]) - log_total};
 }
 
-/// The token that sample() chooses, without its probability: of greedy rules the softmax is left out, and with it most of the time.
+namespace detail {
+
+/// The token that sample() chooses, for drafts: without its probability, so that greedy rules without a penalty need no softmax,
+/// which is most of the time; these take any logits of at least one token.
 template <class T>
 token sample_token(std::span<const T> logits, std::span<const token> history, const sampling& rules, double uniform,
                    sampling_workspace workspace) {
@@ -222,5 +225,7 @@ token sample_token(std::span<const T> logits, std::span<const token> history, co
     if (logits[t] > logits[likeliest]) likeliest = t;
   return static_cast<token>(likeliest);
 }
+
+}  // namespace detail
 
 GYRE_END
