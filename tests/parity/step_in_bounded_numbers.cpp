@@ -1,3 +1,4 @@
+// One side of what steps.cpp compares, in a unit of its own for the compiler's sake. [threads]
 #include "step_model.hpp"
 
 namespace gyre_test {
