@@ -38,14 +38,8 @@ std::span<const cache_lane<T>> lanes_of(bench<T>& b, const batch_layout& rows, i
 
 template <>
 struct setting<operation::attention> {
-  static constexpr std::array dimensions{dimension{"sequences", {0, 1, 2, 5}},
-                                         dimension{"length", {0, 1, 7, 33}},
-                                         dimension{"kv_heads", {1, 2, 5}},
-                                         dimension{"sharing", {1, 2, 5}},
-                                         dimension{"width", {1, 2, 8, 20, 33}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::sequences, sizes::length, sizes::kv_heads, sizes::sharing,
+                                         sizes::width,     gap,           offset,          special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const attention_shape shape = detail::heads_of(b);
@@ -58,14 +52,8 @@ struct setting<operation::attention> {
 
 template <>
 struct setting<operation::attention_backward> {
-  static constexpr std::array dimensions{dimension{"sequences", {0, 1, 2, 5}},
-                                         dimension{"length", {0, 1, 7, 33}},
-                                         dimension{"kv_heads", {1, 2, 5}},
-                                         dimension{"sharing", {1, 2, 5}},
-                                         dimension{"width", {1, 2, 8, 20, 33}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::sequences, sizes::length, sizes::kv_heads, sizes::sharing,
+                                         sizes::width,     gap,           offset,          special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const attention_shape shape = detail::heads_of(b);
@@ -92,14 +80,8 @@ struct setting<operation::attention_backward> {
 
 template <>
 struct setting<operation::cache_append> {
-  static constexpr std::array dimensions{dimension{"sequences", {0, 1, 2, 5}},
-                                         dimension{"length", {0, 1, 7, 33}},
-                                         dimension{"past", {0, 1, 7}},
-                                         dimension{"cols", {1, 7, 40}},
-                                         dimension{"cursor", {0, 3}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::sequences, sizes::length, sizes::past, sizes::cached_cols,
+                                         sizes::cursor,    gap,           offset,      special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const batch_layout& rows = b.layout();
@@ -110,13 +92,13 @@ struct setting<operation::cache_append> {
 
 template <>
 struct setting<operation::cached_attention> {
-  static constexpr std::array dimensions{dimension{"sequences", {0, 1, 2, 5}},
-                                         dimension{"length", {0, 1, 7, 33}},
+  static constexpr std::array dimensions{sizes::sequences,
+                                         sizes::length,
                                          dimension{"past", {0, 1, 7, 33}},
-                                         dimension{"kv_heads", {1, 2, 5}},
-                                         dimension{"sharing", {1, 2, 5}},
-                                         dimension{"width", {1, 2, 8, 20, 33}},
-                                         dimension{"cursor", {0, 3}},
+                                         sizes::kv_heads,
+                                         sizes::sharing,
+                                         sizes::width,
+                                         sizes::cursor,
                                          dimension{"skip", {0, 1}},
                                          gap,
                                          offset,
@@ -133,15 +115,9 @@ struct setting<operation::cached_attention> {
 
 template <>
 struct setting<operation::cache_extend> {
-  static constexpr std::array dimensions{dimension{"sequences", {0, 1, 2, 5}},
-                                         dimension{"length", {0, 1, 7, 33}},
-                                         dimension{"past", {0, 1, 7}},
-                                         dimension{"cols", {1, 7, 40}},
-                                         dimension{"cursor", {0, 3}},
-                                         dimension{"copies", {0, 1, 3}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{
+      sizes::sequences, sizes::length, sizes::past, sizes::cached_cols, sizes::cursor, dimension{"copies", {0, 1, 3}}, gap,
+      offset,           special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const batch_layout& rows = b.layout();
@@ -156,14 +132,8 @@ struct setting<operation::cache_extend> {
 
 template <>
 struct setting<operation::rotate> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"heads", {1, 5}},
-                                         dimension{"pairs", {1, 2, 4, 20, 33}},
-                                         dimension{"half_split", {0, 1}},
-                                         dimension{"back", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::heads, sizes::pairs, sizes::half_split, dimension{"back", {0, 1}},
+                                         gap,         offset,       special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const rotary_shape shape{b["heads"], 2 * b["pairs"], b["half_split"] > 0 ? pairing::half_split : pairing::adjacent};
@@ -174,14 +144,8 @@ struct setting<operation::rotate> {
 
 template <>
 struct setting<operation::depth_attention> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"slots", {0, 1, 2, 7}},
-                                         dimension{"kv_heads", {1, 2, 5}},
-                                         dimension{"sharing", {1, 2, 5}},
-                                         dimension{"width", {1, 2, 8, 20, 33}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows,  sizes::slots, sizes::kv_heads, sizes::sharing,
+                                         sizes::width, gap,          offset,          special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const attention_shape shape = detail::heads_of(b);
@@ -193,14 +157,8 @@ struct setting<operation::depth_attention> {
 
 template <>
 struct setting<operation::depth_attention_backward> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"slots", {0, 1, 2, 7}},
-                                         dimension{"kv_heads", {1, 2, 5}},
-                                         dimension{"sharing", {1, 2, 5}},
-                                         dimension{"width", {1, 2, 8, 20, 33}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows,  sizes::slots, sizes::kv_heads, sizes::sharing,
+                                         sizes::width, gap,          offset,          special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const attention_shape shape = detail::heads_of(b);

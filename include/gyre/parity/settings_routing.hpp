@@ -48,14 +48,8 @@ struct routed {
 
 template <>
 struct setting<operation::route> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"experts", {1, 2, 7, 40, 257}},
-                                         dimension{"active", {1, 2, 3, 16}},
-                                         dimension{"bias", {0, 1}},
-                                         dimension{"negative", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::experts, sizes::active, sizes::bias, dimension{"negative", {0, 1}},
+                                         gap,         offset,         special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], experts = b["experts"], active = (std::min)(b["active"], experts);
@@ -74,12 +68,7 @@ struct setting<operation::route> {
 
 template <>
 struct setting<operation::route_backward> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"experts", {1, 2, 7, 40, 257}},
-                                         dimension{"active", {1, 2, 3, 16}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::experts, sizes::active, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], experts = b["experts"], active = (std::min)(b["active"], experts);
@@ -97,12 +86,7 @@ struct setting<operation::route_backward> {
 
 template <>
 struct setting<operation::group_pairs> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"experts", {1, 2, 7, 40, 257}},
-                                         dimension{"active", {1, 2, 3, 16}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::experts, sizes::active, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], experts = b["experts"], active = (std::min)(b["active"], experts);
@@ -119,13 +103,7 @@ struct setting<operation::group_pairs> {
 
 template <>
 struct setting<operation::spread> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"experts", {1, 2, 7, 40, 257}},
-                                         dimension{"active", {1, 2, 3, 16}},
-                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::experts, sizes::active, sizes::features, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], experts = b["experts"], active = (std::min)(b["active"], experts);
@@ -137,14 +115,8 @@ struct setting<operation::spread> {
 
 template <>
 struct setting<operation::collect> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"experts", {1, 2, 7, 40, 257}},
-                                         dimension{"active", {1, 2, 3, 16}},
-                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
-                                         dimension{"gates", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{
+      sizes::rows, sizes::experts, sizes::active, sizes::features, dimension{"gates", {0, 1}}, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], experts = b["experts"], active = (std::min)(b["active"], experts);
@@ -157,14 +129,8 @@ struct setting<operation::collect> {
 
 template <>
 struct setting<operation::collect_backward> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"experts", {1, 2, 7, 40, 257}},
-                                         dimension{"active", {1, 2, 3, 16}},
-                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
-                                         dimension{"in_place", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::experts, sizes::active, sizes::features, sizes::in_place,
+                                         gap,         offset,         special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], experts = b["experts"], active = (std::min)(b["active"], experts);
@@ -183,13 +149,7 @@ struct setting<operation::collect_backward> {
 
 template <>
 struct setting<operation::router_loss> {
-  static constexpr std::array dimensions{dimension{"sequences", {0, 1, 2, 5}},
-                                         dimension{"length", {0, 1, 7, 33}},
-                                         dimension{"experts", {1, 2, 7, 40, 257}},
-                                         dimension{"active", {1, 2, 3, 16}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::sequences, sizes::length, sizes::experts, sizes::active, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const batch_layout& rows = b.layout();
@@ -207,13 +167,7 @@ struct setting<operation::router_loss> {
 
 template <>
 struct setting<operation::router_loss_backward> {
-  static constexpr std::array dimensions{dimension{"sequences", {0, 1, 2, 5}},
-                                         dimension{"length", {0, 1, 7, 33}},
-                                         dimension{"experts", {1, 2, 7, 40, 257}},
-                                         dimension{"active", {1, 2, 3, 16}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::sequences, sizes::length, sizes::experts, sizes::active, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const batch_layout& rows = b.layout();

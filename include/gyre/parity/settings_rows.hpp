@@ -14,8 +14,7 @@ namespace parity {
 
 template <>
 struct setting<operation::fill> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {0, 1, 7, 40, 129}}, gap,
-                                         offset, special};
+  static constexpr std::array dimensions{sizes::rows, sizes::cols, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     return std::tuple{b.out(b["rows"], b["cols"]), T(2.5)};
@@ -24,8 +23,7 @@ struct setting<operation::fill> {
 
 template <>
 struct setting<operation::copy> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {0, 1, 7, 40, 129}}, gap,
-                                         offset, special};
+  static constexpr std::array dimensions{sizes::rows, sizes::cols, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     return std::tuple{b.in(b["rows"], b["cols"]), b.out(b["rows"], b["cols"])};
@@ -34,8 +32,7 @@ struct setting<operation::copy> {
 
 template <>
 struct setting<operation::add> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {0, 1, 7, 40, 129}}, gap,
-                                         offset, special};
+  static constexpr std::array dimensions{sizes::rows, sizes::cols, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     return std::tuple{b.in(b["rows"], b["cols"]), b.io(b["rows"], b["cols"])};
@@ -44,8 +41,7 @@ struct setting<operation::add> {
 
 template <>
 struct setting<operation::add_scaled> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {0, 1, 7, 40, 129}}, gap,
-                                         offset, special};
+  static constexpr std::array dimensions{sizes::rows, sizes::cols, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     return std::tuple{b.in(b["rows"], b["cols"]), b.in(1), b.io(b["rows"], b["cols"])};
@@ -54,8 +50,7 @@ struct setting<operation::add_scaled> {
 
 template <>
 struct setting<operation::add_scaled_backward> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {0, 1, 7, 40, 129}}, gap,
-                                         offset, special};
+  static constexpr std::array dimensions{sizes::rows, sizes::cols, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], m = b["cols"];
@@ -65,12 +60,7 @@ struct setting<operation::add_scaled_backward> {
 
 template <>
 struct setting<operation::gather> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"source", {1, 7, 129}},
-                                         dimension{"cols", {0, 1, 7, 40, 129}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, dimension{"source", {1, 7, 129}}, sizes::cols, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], m = b["cols"];
@@ -80,12 +70,7 @@ struct setting<operation::gather> {
 
 template <>
 struct setting<operation::embed> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"vocabulary", {1, 7, 257}},
-                                         dimension{"cols", {0, 1, 7, 40, 129}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::vocabulary, sizes::cols, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], m = b["cols"];
@@ -95,12 +80,7 @@ struct setting<operation::embed> {
 
 template <>
 struct setting<operation::embed_backward> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"vocabulary", {1, 7, 257}},
-                                         dimension{"cols", {0, 1, 7, 40, 129}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::vocabulary, sizes::cols, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], m = b["cols"];
@@ -110,13 +90,7 @@ struct setting<operation::embed_backward> {
 
 template <>
 struct setting<operation::rms_norm> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
-                                         dimension{"gain", {0, 1}},
-                                         dimension{"in_place", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::features, sizes::gain, sizes::in_place, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], m = b["cols"];
@@ -128,13 +102,8 @@ struct setting<operation::rms_norm> {
 
 template <>
 struct setting<operation::add_rms_norm> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
-                                         dimension{"gain", {0, 1}},
-                                         dimension{"in_place", {0, 1, 2}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::features, sizes::gain, dimension{"in_place", {0, 1, 2}},
+                                         gap,         offset,          special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], m = b["cols"];
@@ -146,13 +115,8 @@ struct setting<operation::add_rms_norm> {
 
 template <>
 struct setting<operation::rms_norm_backward> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
-                                         dimension{"gain", {0, 1}},
-                                         dimension{"dgain", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::features, sizes::gain, dimension{"dgain", {0, 1}},
+                                         gap,         offset,          special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], m = b["cols"];
@@ -164,12 +128,7 @@ struct setting<operation::rms_norm_backward> {
 
 template <>
 struct setting<operation::gated_silu> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"cols", {0, 1, 7, 40, 129}},
-                                         dimension{"spread", {1, 60}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::cols, sizes::spread, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     return std::tuple{b.in(b["rows"], 2 * b["cols"], static_cast<double>(b["spread"])), b.out(b["rows"], b["cols"])};
@@ -178,12 +137,7 @@ struct setting<operation::gated_silu> {
 
 template <>
 struct setting<operation::gated_silu_backward> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"cols", {0, 1, 7, 40, 129}},
-                                         dimension{"spread", {1, 60}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::cols, sizes::spread, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], m = b["cols"];
@@ -193,14 +147,8 @@ struct setting<operation::gated_silu_backward> {
 
 template <>
 struct setting<operation::rotary> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"heads", {1, 5}},
-                                         dimension{"pairs", {1, 2, 4, 20, 33}},
-                                         dimension{"bias", {0, 1}},
-                                         dimension{"half_split", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows,       sizes::heads, sizes::pairs, sizes::bias,
+                                         sizes::half_split, gap,          offset,       special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const rotary_shape shape{b["heads"], 2 * b["pairs"], b["half_split"] > 0 ? pairing::half_split : pairing::adjacent};
@@ -213,13 +161,7 @@ struct setting<operation::rotary> {
 
 template <>
 struct setting<operation::rotary_backward> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"heads", {1, 5}},
-                                         dimension{"pairs", {1, 2, 4, 20, 33}},
-                                         dimension{"half_split", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::heads, sizes::pairs, sizes::half_split, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const rotary_shape shape{b["heads"], 2 * b["pairs"], b["half_split"] > 0 ? pairing::half_split : pairing::adjacent};
@@ -230,8 +172,7 @@ struct setting<operation::rotary_backward> {
 
 template <>
 struct setting<operation::column_sum> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
-                                         gap, offset, special};
+  static constexpr std::array dimensions{sizes::rows, sizes::features, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     return std::tuple{b.in(b["rows"], b["cols"]), b.io(b["cols"]), b.out(0)};

@@ -14,8 +14,7 @@ namespace parity {
 
 template <>
 struct setting<operation::row_change> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
-                                         gap, offset, special};
+  static constexpr std::array dimensions{sizes::rows, sizes::features, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     return std::tuple{b.in(b["rows"], b["cols"]), b.in(b["rows"], b["cols"]), b.out(2 * b["rows"])};
@@ -24,7 +23,7 @@ struct setting<operation::row_change> {
 
 template <>
 struct setting<operation::cross_entropy> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
+  static constexpr std::array dimensions{sizes::rows,
                                          dimension{"vocabulary", {1, 5, 64, 257}},
                                          dimension{"gradient", {0, 1}},
                                          dimension{"spread", {1, 50}},
@@ -53,14 +52,8 @@ struct setting<operation::sum> {
 
 template <>
 struct setting<operation::random_normal> {
-  static constexpr std::array dimensions{dimension{"sequences", {0, 1, 2, 5}},
-                                         dimension{"length", {0, 1, 7, 33}},
-                                         dimension{"past", {0, 1, 7}},
-                                         dimension{"cols", {1, 2, 7, 40, 64, 129, 257}},
-                                         dimension{"truncated", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{
+      sizes::sequences, sizes::length, sizes::past, sizes::features, dimension{"truncated", {0, 1}}, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const batch_layout& rows = b.layout();
@@ -70,8 +63,7 @@ struct setting<operation::random_normal> {
 
 template <>
 struct setting<operation::standardise> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}}, dimension{"cols", {2, 3, 40, 129}}, gap, offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, dimension{"cols", {2, 3, 40, 129}}, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     return std::tuple{detail::same(b.in(b["rows"], b["cols"]))};

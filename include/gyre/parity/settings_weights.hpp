@@ -17,13 +17,7 @@ struct nothing {};
 
 template <>
 struct setting<operation::product> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"out", {0, 1, 7, 40, 129}},
-                                         dimension{"in", {0, 1, 7, 40, 129}},
-                                         dimension{"accumulate", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::out, sizes::in, sizes::accumulate, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"];
@@ -34,13 +28,7 @@ struct setting<operation::product> {
 
 template <>
 struct setting<operation::product_input_gradient> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"out", {0, 1, 7, 40, 129}},
-                                         dimension{"in", {0, 1, 7, 40, 129}},
-                                         dimension{"accumulate", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::out, sizes::in, sizes::accumulate, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"];
@@ -51,12 +39,7 @@ struct setting<operation::product_input_gradient> {
 
 template <>
 struct setting<operation::product_weight_gradient> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"out", {0, 1, 7, 40, 129}},
-                                         dimension{"in", {0, 1, 7, 40, 129}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::out, sizes::in, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     return std::tuple{b.in(b["rows"], b["out"]), b.in(b["rows"], b["in"]), b.io(b["out"], b["in"])};
@@ -65,14 +48,8 @@ struct setting<operation::product_weight_gradient> {
 
 template <>
 struct setting<operation::grouped_product> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"out", {0, 1, 7, 40, 129}},
-                                         dimension{"in", {0, 1, 7, 40, 129}},
-                                         dimension{"groups", {1, 2, 5, 9}},
-                                         dimension{"accumulate", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows,       sizes::out, sizes::in, sizes::groups,
+                                         sizes::accumulate, gap,        offset,    special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + 5;
@@ -84,14 +61,8 @@ struct setting<operation::grouped_product> {
 
 template <>
 struct setting<operation::grouped_product_input_gradient> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"out", {0, 1, 7, 40, 129}},
-                                         dimension{"in", {0, 1, 7, 40, 129}},
-                                         dimension{"groups", {1, 2, 5, 9}},
-                                         dimension{"accumulate", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows,       sizes::out, sizes::in, sizes::groups,
+                                         sizes::accumulate, gap,        offset,    special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + 5;
@@ -103,13 +74,7 @@ struct setting<operation::grouped_product_input_gradient> {
 
 template <>
 struct setting<operation::grouped_product_weight_gradient> {
-  static constexpr std::array dimensions{dimension{"rows", {0, 1, 7, 33, 129}},
-                                         dimension{"out", {0, 1, 7, 40, 129}},
-                                         dimension{"in", {0, 1, 7, 40, 129}},
-                                         dimension{"groups", {1, 2, 5, 9}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::rows, sizes::out, sizes::in, sizes::groups, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + 5;
@@ -120,7 +85,7 @@ struct setting<operation::grouped_product_weight_gradient> {
 
 template <>
 struct setting<operation::squared_norm> {
-  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}}, gap, offset, special};
+  static constexpr std::array dimensions{sizes::count, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     return std::tuple{b.in(b["count"]), b["count"]};
@@ -129,12 +94,7 @@ struct setting<operation::squared_norm> {
 
 template <>
 struct setting<operation::combine> {
-  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}},
-                                         dimension{"accumulate", {0, 1}},
-                                         dimension{"in_place", {0, 1}},
-                                         gap,
-                                         offset,
-                                         special};
+  static constexpr std::array dimensions{sizes::count, sizes::accumulate, sizes::in_place, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["count"];
@@ -146,7 +106,7 @@ struct setting<operation::combine> {
 
 template <>
 struct setting<operation::adamw_update> {
-  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}}, gap, offset, special};
+  static constexpr std::array dimensions{sizes::count, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["count"];
@@ -156,7 +116,7 @@ struct setting<operation::adamw_update> {
 
 template <>
 struct setting<operation::clipped_moments> {
-  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}}, gap, offset, special};
+  static constexpr std::array dimensions{sizes::count, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["count"];
@@ -166,7 +126,7 @@ struct setting<operation::clipped_moments> {
 
 template <>
 struct setting<operation::atan2_update> {
-  static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 17, 1000, 4099}}, gap, offset, special};
+  static constexpr std::array dimensions{sizes::count, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["count"];

@@ -34,6 +34,37 @@ struct dimension {
 /// Of every operation: how operands lie, and which number that is not finite stands in them.
 inline constexpr dimension gap{"gap", {0, 3}}, offset{"offset", {0, 1}}, special{"special", {0, 1, 2, 3}};
 
+/// Dimensions that several operations have.
+namespace sizes {
+inline constexpr dimension sequences{"sequences", {0, 1, 2, 5}};
+inline constexpr dimension length{"length", {0, 1, 7, 33}};
+inline constexpr dimension kv_heads{"kv_heads", {1, 2, 5}};
+inline constexpr dimension sharing{"sharing", {1, 2, 5}};
+inline constexpr dimension width{"width", {1, 2, 8, 20, 33}};
+inline constexpr dimension past{"past", {0, 1, 7}};
+inline constexpr dimension cached_cols{"cols", {1, 7, 40}};
+inline constexpr dimension cursor{"cursor", {0, 3}};
+inline constexpr dimension rows{"rows", {0, 1, 7, 33, 129}};
+inline constexpr dimension heads{"heads", {1, 5}};
+inline constexpr dimension pairs{"pairs", {1, 2, 4, 20, 33}};
+inline constexpr dimension half_split{"half_split", {0, 1}};
+inline constexpr dimension slots{"slots", {0, 1, 2, 7}};
+inline constexpr dimension experts{"experts", {1, 2, 7, 40, 257}};
+inline constexpr dimension active{"active", {1, 2, 3, 16}};
+inline constexpr dimension bias{"bias", {0, 1}};
+inline constexpr dimension features{"cols", {1, 2, 7, 40, 64, 129, 257}};
+inline constexpr dimension in_place{"in_place", {0, 1}};
+inline constexpr dimension cols{"cols", {0, 1, 7, 40, 129}};
+inline constexpr dimension vocabulary{"vocabulary", {1, 7, 257}};
+inline constexpr dimension gain{"gain", {0, 1}};
+inline constexpr dimension spread{"spread", {1, 60}};
+inline constexpr dimension out{"out", {0, 1, 7, 40, 129}};
+inline constexpr dimension in{"in", {0, 1, 7, 40, 129}};
+inline constexpr dimension accumulate{"accumulate", {0, 1}};
+inline constexpr dimension groups{"groups", {1, 2, 5, 9}};
+inline constexpr dimension count{"count", {0, 1, 7, 17, 1000, 4099}};
+}  // namespace sizes
+
 struct trial {
   operation of = operation::count;
   std::string type;  // float, double
