@@ -200,7 +200,8 @@ TEST_CASE("a request that a callback of its round cancels stays as it is", "[dec
       return "x";
     };
     r.on_token = [&](const gyre::generated&) { return seen_after += calls >= 5, true; };
-    if (!by_another) r.bytes = cancelling;
+    r.bytes = cancelling;
+    if (by_another) r.bytes = [&](gyre::token) -> std::string_view { return seen_after += calls >= 5, "x"; };
     id = generator.start(r);
     if (by_another) {
       gyre::generation_request other = r;

@@ -244,19 +244,20 @@ class generator {
   void run_drafting() try {
     for (const auto& answer : wavefront_.run()) {
       sequence& s = at(answer.owner);
-      if (!s.running()) continue;  // cancelled by a callback of this round
+      // Cancelled by a callback of this round, or behind a token that this round has shown to be wrong.
+      if (!s.running() || !s.is_on_its_way(answer.position)) continue;
       if (answer.complete) {
         draw_next(s, answer.logits);
         s.has_answer = true;
-        s.diverged = s.drafts.empty() || s.drafts.front() != s.drawn.id;
-      } else if (!s.diverged) {
+        if (s.drafts.empty() || s.drafts.front() != s.drawn.id) s.drafts.clear(), s.on_their_way = 1;
+      } else {
         const std::optional<token> draft = draw_draft(s, answer);
         if (draft && s.revise(answer.position, *draft)) wavefront_.drop(s.number, answer.position + 1);
       }
     }
   } catch (...) {
     wavefront_.clear();
-    for (const auto& s : sequences_) s->on_their_way = 0, s->drafts.clear(), s->has_answer = s->diverged = false;
+    for (const auto& s : sequences_) s->on_their_way = 0, s->drafts.clear(), s->has_answer = false;
     throw;
   }
   /// No draft where there is none to draw: plain decoding might never have come to such logits.
@@ -270,7 +271,6 @@ class generator {
   void commit_drafting() {
     for (const auto& each : sequences_) {
       sequence& s = *each;
-      s.diverged = false;
       if (!std::exchange(s.has_answer, false)) continue;
       if (!s.running()) continue;
       ++s.fed;

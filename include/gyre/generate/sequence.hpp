@@ -74,8 +74,8 @@ struct running_sequence {
   std::size_t on_their_way = 0;
   std::vector<token> history;  // tokens and drafts
   bool has_answer = false;     // of this round: `drawn`
-  bool diverged = false;       // this round has shown that the tokens behind are built on a wrong one
 
+  bool is_on_its_way(index position) const { return static_cast<std::size_t>(position) + 1 < tokens.size() + on_their_way; }
   /// Prompt, output and drafts up to a position, which is among them.
   std::span<const token> history_to(index position) {
     history.assign(tokens.begin(), tokens.end());
@@ -89,10 +89,8 @@ struct running_sequence {
     drafts.resize(place);
     // Nobody will ask what follows the last token.
     if (static_cast<index>(next) + 1 < most_tokens()) drafts.push_back(draft);
-    const std::size_t up_to_here = next - (tokens.size() - 1);
-    diverged = on_their_way > up_to_here;
-    on_their_way = (std::min)(on_their_way, up_to_here);
-    return diverged;
+    const std::size_t before = std::exchange(on_their_way, (std::min)(on_their_way, next - (tokens.size() - 1)));
+    return on_their_way < before;
   }
   /// The oldest token has its answer, now the last of `tokens`. Returns whether the token after it was fed just that.
   bool confirm() {
