@@ -189,19 +189,19 @@ TEST_CASE("what a callback throws in a round of drafts passes through, and the n
 TEST_CASE("a request that a callback of its round cancels stays as it is", "[decode]") {
   const auto net = make_net<Concat, gyre::fp64>();
   const auto prompt = random_tokens(3, 23, 1);
-  const auto ended = [&](int draft_steps, bool by_another) {
+  const auto ended = [&](int draft_steps, bool by_another, int at) {
     gyre::generator generator(net);
     gyre::generation_request r;
     r.prompt = prompt, r.exit = 6, r.draft_steps = draft_steps, r.max_new = 16;
     std::uint64_t id = 0;
     int calls = 0, seen_after = 0;
     const auto cancelling = [&](gyre::token) -> std::string_view {
-      if (++calls == 5) generator.cancel(id);
+      if (++calls == at) generator.cancel(id);
       return "x";
     };
-    r.on_token = [&](const gyre::generated&) { return seen_after += calls >= 5, true; };
+    r.on_token = [&](const gyre::generated&) { return seen_after += calls >= at, true; };
     r.bytes = cancelling;
-    if (by_another) r.bytes = [&](gyre::token) -> std::string_view { return seen_after += calls >= 5, "x"; };
+    if (by_another) r.bytes = [&](gyre::token) -> std::string_view { return seen_after += calls >= at, "x"; };
     id = generator.start(r);
     if (by_another) {
       gyre::generation_request other = r;
@@ -214,8 +214,8 @@ TEST_CASE("a request that a callback of its round cancels stays as it is", "[dec
     CHECK(seen_after == 0);
     return result.tokens;
   };
-  CHECK(ended(2, false) == ended(0, false));
-  ended(2, true);
+  CHECK(ended(2, false, 5) == ended(0, false, 5));
+  for (int at = 2; at < 12; ++at) ended(2, true, at);  // in rounds with an answer and in rounds without
 }
 
 TEST_CASE("a draft into logits that are no numbers ends nothing: plain decoding does not go there", "[decode]") {
