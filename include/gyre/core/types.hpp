@@ -61,7 +61,11 @@ struct matrix_view {
   constexpr T* operator[](index row) const { return data + row * stride; }
   constexpr index size() const { return rows * cols; }
   constexpr bool contiguous() const { return stride == cols || rows <= 1; }
-  constexpr operator matrix_view<const T>() const requires(!std::is_const_v<T>) { return {data, rows, cols, stride}; }
+  // A template, because nvcc warns of a conversion of const T to itself.
+  template <class U>
+  requires(std::is_same_v<U, const T> && !std::is_const_v<T>) constexpr operator matrix_view<U>() const {
+    return {data, rows, cols, stride};
+  }
   /// Columns [first, first + count) of every row.
   constexpr matrix_view columns(index first, index count) const { return {data + first, rows, count, stride}; }
   /// Rows [first, first + count).
@@ -80,7 +84,8 @@ struct rows {
   constexpr T* operator[](index row) const { return data + row * Cols; }
   constexpr index size() const { return count * Cols; }
   constexpr matrix_view<T> view() const { return {data, count, Cols, Cols}; }
-  constexpr operator rows<const T, Cols>() const requires(!std::is_const_v<T>) { return {data, count}; }
+  template <class U>
+  requires(std::is_same_v<U, const T> && !std::is_const_v<T>) constexpr operator rows<U, Cols>() const { return {data, count}; }
 };
 
 GYRE_END

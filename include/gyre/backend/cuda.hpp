@@ -1,0 +1,46 @@
+// Backend `cuda`: the contract in CUDA kernels. Compiled by nvcc it runs on a GPU; compiled by g++ or clang the same kernels run
+// on the interpreter, for tests.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include <gyre/backend/cuda/elementwise.hpp>
+#include <gyre/ops/contract.hpp>
+#if !defined(__CUDACC__)
+#include <gyre/backend/cuda/simulated_device.hpp>
+#endif
+
+GYRE_BEGIN
+
+/// A handle to a device, cheap to copy; copies share it. For float and double.
+///
+/// Calls return before their work is done, except those that return a number; finish() waits. Results have the same bits in
+/// every run. A device is used by one thread at a time; several devices are independent.
+template <class Device>
+class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>> {
+ public:
+  template <class T>
+  using prepared = detail::nothing_prepared<T>;
+
+  basic_cuda() : basic_cuda(std::make_shared<Device>()) {}
+  explicit basic_cuda(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  Device& device() const { return *device_; }
+
+  std::byte* allocate(std::size_t bytes) { return device_->allocate(bytes); }
+  void deallocate(std::byte* memory, std::size_t) noexcept { device_->deallocate(memory); }
+  /// Waits until everything called has been done; then the host may read and write the backend's memory.
+  void finish() { device_->finish(); }
+
+ private:
+  std::shared_ptr<Device> device_;
+};
+
+#if !defined(__CUDACC__)
+/// The kernels of `cuda` on the interpreter: slow, and watched. Needs target gyre::simt or gyre::simt_race.
+using simulated_cuda = basic_cuda<simulated_device>;
+#endif
+
+GYRE_END

@@ -1,0 +1,82 @@
+// What every kernel stands on: the type it computes in, and sums over warps and blocks in a fixed order.
+#pragma once
+
+#include <gyre/core/types.hpp>
+#include <gyre/simt.hpp>
+
+GYRE_BEGIN
+
+namespace detail {
+
+/// What a kernel computes in where memory holds T: fp32 for bf16.
+template <class T>
+struct compute_of {
+  using type = T;
+};
+template <>
+struct compute_of<__nv_bfloat16> {
+  using type = float;
+};
+template <class T>
+using compute_t = typename compute_of<std::remove_cv_t<T>>::type;
+
+GYRE_DEVICE float widen(float x) { return x; }
+GYRE_DEVICE double widen(double x) { return x; }
+GYRE_DEVICE float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
+template <class T>
+GYRE_DEVICE T narrow(compute_t<T> x) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return __float2bfloat16_rn(x);
+  else
+    return x;
+}
+
+inline constexpr unsigned warp_lanes = 32, whole_warp = ~0u;
+
+/// The sum over the lanes of a whole warp, the same bits in every lane.
+template <class C>
+GYRE_DEVICE C warp_sum(C x) {
+  GYRE_UNROLL for (unsigned lane = warp_lanes / 2; lane > 0; lane /= 2) x += __shfl_xor_sync(whole_warp, x, lane);
+  return x;
+}
+/// The largest of the lanes' numbers; NaN if any is.
+template <class C>
+GYRE_DEVICE C warp_max(C x) {
+  GYRE_UNROLL for (unsigned lane = warp_lanes / 2; lane > 0; lane /= 2) {
+    const C other = __shfl_xor_sync(whole_warp, x, lane);
+    x = x > other || x != x ? x : other;
+  }
+  return x;
+}
+
+/// Folds one number of each of a block's `Threads` threads with `fold`, a function of a warp; the result in every thread. Whole
+/// warps; every thread of the block calls it.
+template <unsigned Threads, class C, class Fold>
+GYRE_DEVICE C block_fold(C x, C nothing, Fold fold) {
+  static_assert(Threads % warp_lanes == 0 && Threads <= warp_lanes * warp_lanes);
+  GYRE_SHARED(C[Threads / warp_lanes], parts);
+  x = fold(x);
+  if constexpr (Threads == warp_lanes) return x;
+  __syncthreads();  // an earlier call may still be reading
+  if (threadIdx.x % warp_lanes == 0) parts[threadIdx.x / warp_lanes] = x;
+  __syncthreads();
+  const unsigned lane = threadIdx.x % warp_lanes;
+  return fold(lane < Threads / warp_lanes ? parts[lane] : nothing);
+}
+template <unsigned Threads, class C>
+GYRE_DEVICE C block_sum(C x) {
+  return block_fold<Threads>(x, C(0), [](C y) { return warp_sum(y); });
+}
+
+/// Blocks of `threads` threads for `items` threads in all.
+constexpr dim3 blocks_for(index items, unsigned threads) {
+  return dim3(static_cast<unsigned>((items + static_cast<index>(threads) - 1) / static_cast<index>(threads)));
+}
+/// The number of this thread in a grid of one dimension.
+GYRE_DEVICE index thread_number() {
+  return static_cast<index>(blockIdx.x) * static_cast<index>(blockDim.x) + static_cast<index>(threadIdx.x);
+}
+
+}  // namespace detail
+
+GYRE_END

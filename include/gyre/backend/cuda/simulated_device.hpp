@@ -1,0 +1,72 @@
+// A device without a GPU: the interpreter's machine runs the kernels, and library calls have plain stand-ins.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <gyre/backend/reference/products.hpp>
+#include <gyre/simt.hpp>
+
+GYRE_BEGIN
+
+/// Needs target gyre::simt or gyre::simt_race. Every object of device memory lies between gaps, and is full of garbage at first.
+class simulated_device {
+ public:
+  explicit simulated_device(const simt::options& settings = {}) : machine_(settings) {}
+  simulated_device(const simulated_device&) = delete;
+  simulated_device& operator=(const simulated_device&) = delete;
+
+  /// Settings, faults and counts of the machine.
+  simt::machine& machine() { return machine_; }
+  simt::stream stream() { return &machine_; }
+  /// Kernels end before their launch returns.
+  void finish() {}
+
+  std::byte* allocate(std::size_t bytes) {
+    bytes_array memory = machine_.allocate<std::byte>(bytes, "allocation");
+    std::byte* const data = memory.data();
+    allocations_.emplace(data, std::move(memory));
+    return data;
+  }
+  void deallocate(std::byte* memory) noexcept { allocations_.erase(memory); }
+
+  /// A copy of host memory that kernels may read until as many others have been made as `staged_at_once`.
+  template <class X>
+  const X* stage(std::span<const X> from) {
+    static_assert(std::is_trivially_copyable_v<X>);
+    if (from.empty()) return nullptr;
+    staged_.push_back(machine_.allocate<std::byte>(from.size_bytes(), "host array"));
+    std::memcpy(staged_.back().data(), from.data(), from.size_bytes());
+    if (staged_.size() > staged_at_once) staged_.pop_front();
+    return reinterpret_cast<const X*>(staged_.back().data());
+  }
+  static constexpr std::size_t staged_at_once = 16;
+
+  /// Scratch memory of one operation, until the next call; what it holds is not kept.
+  template <class X>
+  X* workspace(index count) {
+    workspace_.reset();
+    workspace_.emplace(machine_.allocate<std::byte>(sizeof(X) * static_cast<std::size_t>(count), "workspace"));
+    return reinterpret_cast<X*>(workspace_->data());
+  }
+  /// Device memory to the host; complete when it returns.
+  template <class X>
+  void download(X* to, const X* from, index count) {
+    std::memcpy(to, from, sizeof(X) * static_cast<std::size_t>(count));
+  }
+
+ private:
+  using bytes_array = simt::device_array<std::byte>;
+
+  simt::machine machine_;
+  std::map<std::byte*, bytes_array> allocations_;
+  std::deque<bytes_array> staged_;
+  std::optional<bytes_array> workspace_;
+};
+
+GYRE_END
