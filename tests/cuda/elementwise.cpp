@@ -1,3 +1,4 @@
+// kernels: elementwise.cuh, device.cuh
 #include "suite.hpp"
 
 using gyre::operation;

@@ -5,6 +5,7 @@
 #include <gyre/parity/files.hpp>
 #include <gyre/parity/lockstep.hpp>
 #include <gyre/parity/record.hpp>
+#include <gyre/parity/selection.hpp>
 #include <gyre/parity/step.hpp>
 #include <gyre/parity/suite.hpp>
 #include <gyre/parity/wrapped.hpp>
