@@ -26,10 +26,10 @@
 
 #if defined(__GNUC__)
 // Lane arithmetic holds nothing for the undefined-behaviour sanitizer, and checking it makes kernels compile ten times longer.
-#define GYRE_KERNEL __attribute__((no_sanitize("undefined")))
-#define GYRE_INLINE GYRE_KERNEL __attribute__((always_inline)) inline
+#define GYRE_VECTOR_CODE __attribute__((no_sanitize("undefined")))
+#define GYRE_INLINE GYRE_VECTOR_CODE __attribute__((always_inline)) inline
 #else
-#define GYRE_KERNEL
+#define GYRE_VECTOR_CODE
 #define GYRE_INLINE inline
 #endif
 
