@@ -38,6 +38,13 @@ struct state_key {
 
 namespace detail {
 
+/// C (rows, cols) = A B: what the factors' sizes must be.
+template <class T>
+void check_product(const char* call, matrix_view<T> c, index rows, index depth_a, index depth_b, index cols) {
+  if (c.rows != rows || c.cols != cols || depth_a != depth_b)
+    fail(call, ": result ", c.rows, " x ", c.cols, " of factors ", rows, " x ", depth_a, " and ", depth_b, " x ", cols);
+}
+
 /// For backends whose operations read the offsets on the host. Returns how many groups have rows.
 inline index check_row_groups(const char* call, row_groups groups, index rows) {
   if (groups.count < 0 || (groups.count > 0 && groups.offsets == nullptr))

@@ -8,8 +8,8 @@
 #include <gyre/backend/cpu/packed.hpp>
 #include <gyre/backend/cpu/pool.hpp>
 #include <gyre/backend/cpu/tile.hpp>
-#include <gyre/core/error.hpp>
 #include <gyre/core/types.hpp>
+#include <gyre/ops/shapes.hpp>
 
 GYRE_BEGIN
 
@@ -73,12 +73,6 @@ void multiply_strips(matrix_view<T> c, const T* a, const T* b, index depth, inde
                    {depth, a + row * depth, rows, b + col * depth, cols, 0, c[row] + col, c.stride, true,
                     row + rows < last * rows ? c[row + rows] + col : c[first * rows] + col + cols,
                     b + (col + cols) * depth + (row / rows - first) * ahead});
-}
-
-template <class T>
-void check_product(const char* call, matrix_view<T> c, index rows, index depth_a, index depth_b, index cols) {
-  if (c.rows != rows || c.cols != cols || depth_a != depth_b)
-    fail(call, ": result ", c.rows, " x ", c.cols, " of factors ", rows, " x ", depth_a, " and ", depth_b, " x ", cols);
 }
 
 /// How a product C(rows, panels) is cut into tasks: by its sizes only, never by the number of threads.

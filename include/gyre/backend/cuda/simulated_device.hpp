@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include <gyre/backend/cuda/kernels/device.cuh>
 #include <gyre/backend/reference/products.hpp>
 #include <gyre/simt.hpp>
 
@@ -58,6 +59,30 @@ class simulated_device {
   template <class X>
   void download(X* to, const X* from, index count) {
     std::memcpy(to, from, sizeof(X) * static_cast<std::size_t>(count));
+  }
+
+  /// C (m, n) = op(A) op(B), added to what C holds if `accumulate`, and otherwise without reading it. A is (m, depth), or
+  /// (depth, m) and op transposes it where `transposed_a`; B is (depth, n), or (n, depth) where `transposed_b`. All lie by rows,
+  /// in device memory, and any may be part of a wider matrix (stride >= cols where there is more than one row; a stride means
+  /// nothing where there is not); sizes may be 0, pointers need only their scalar's alignment, C does not overlap the factors.
+  /// The caller has checked that sizes meet. Sums accumulate in compute_t<A> and are rounded to C's scalar once, with the old
+  /// value in them. The same call has the same bits whenever it is repeated; called between kernels of stream().
+  ///
+  /// (A, C) are (float, float), (double, double), (bf16, bf16) and (bf16, float). A library's product on a GPU; here a stand-in.
+  template <class A, class C>
+  void multiply(matrix_view<const A> a, bool transposed_a, matrix_view<const A> b, bool transposed_b, matrix_view<C> c,
+                bool accumulate) {
+    using sum_type = detail::compute_t<A>;
+    const index depth = transposed_a ? a.rows : a.cols;
+    const index along_a = transposed_a ? a.stride : 1, along_b = transposed_b ? 1 : b.stride;
+    for (index i = 0; i < c.rows; ++i)
+      for (index j = 0; j < c.cols; ++j) {
+        const A* const row = transposed_a ? a.data + i : a[i];
+        const A* const column = transposed_b ? b[j] : b.data + j;
+        sum_type sum(0);
+        for (index k = 0; k < depth; ++k) sum += detail::widen(row[k * along_a]) * detail::widen(column[k * along_b]);
+        c[i][j] = detail::narrow<C>(accumulate ? detail::widen(c[i][j]) + sum : sum);
+      }
   }
 
  private:
