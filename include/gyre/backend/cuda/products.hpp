@@ -1,7 +1,11 @@
-// Matrix products of the `cuda` backend: single ones are the device's library calls.
+// Matrix products of the `cuda` backend: single ones are the device's library calls, grouped ones kernels.
 #pragma once
 
+#include <cstdint>
+
+#include <gyre/backend/cuda/kernels/grouped_product.cuh>
 #include <gyre/core/context.hpp>
+#include <gyre/core/error.hpp>
 #include <gyre/ops/shapes.hpp>
 
 GYRE_BEGIN
@@ -26,7 +30,56 @@ struct cuda_products {
     if (dw.size() > 0 && dy.rows > 0) device().template multiply<T, G>(dy, true, x, false, dw, true);
   }
 
+  template <class T, class Prepared>
+  void grouped_product(matrix_view<const T> x, weight_matrix<T, Prepared> w, row_groups groups, matrix_view<T> y,
+                       bool accumulate) {
+    check_product("grouped_product", y, x.rows, x.cols, w.raw.cols, w.raw.rows);
+    multiply_rows<consecutive::depth>("grouped_product", x, w.raw, groups, y, accumulate);
+  }
+  template <class T, class Prepared>
+  void grouped_product_input_gradient(matrix_view<const T> dy, weight_matrix<T, Prepared> w, row_groups groups,
+                                      matrix_view<T> dx, bool accumulate) {
+    check_product("grouped_product_input_gradient", dx, dy.rows, dy.cols, w.raw.rows, w.raw.cols);
+    multiply_rows<consecutive::outer>("grouped_product_input_gradient", dy, w.raw, groups, dx, accumulate);
+  }
+  template <class T, class G>
+  void grouped_product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<G> dw) {
+    constexpr const char* call = "grouped_product_weight_gradient";
+    check_product(call, dw, dy.cols, dy.rows, x.rows, x.cols);
+    check_groups(call, groups, dy.rows);
+    if (dw.size() == 0 || dy.rows == 0) return;
+    const bool apart = groups.stride >= (dw.rows - 1) * dw.stride + dw.cols ||                   // one behind the other
+                       (groups.stride >= dw.cols && groups.count * groups.stride <= dw.stride);  // side by side
+    if (groups.count > 1 && !apart)
+      fail(call, ": matrices of ", dw.rows, " x ", dw.cols, " with rows ", dw.stride, " scalars apart overlap when they are ",
+           groups.stride, " scalars apart");
+    const dim3 blocks(static_cast<unsigned>(groups.count * product_tiles(dw.rows) * product_tiles(dw.cols)));
+    simt::launch(multiply_group_columns<T, G>, blocks, product_threads, 0, device().stream(), dy, lines_aligned(dy), x,
+                 lines_aligned(x), groups, dw);
+  }
+
  private:
+  template <consecutive AlongW, class T>
+  void multiply_rows(const char* call, matrix_view<const T> a, matrix_view<const T> w, row_groups groups, matrix_view<T> c,
+                     bool accumulate) {
+    check_groups(call, groups, a.rows);
+    if (c.size() == 0) return;
+    const bool aligned_w = lines_aligned(w) && aligned(static_cast<std::uintptr_t>(groups.stride) * sizeof(T));
+    const dim3 blocks(static_cast<unsigned>(grouped_tiles(a.rows, groups.count) * product_tiles(c.cols)));
+    simt::launch(multiply_groups<T, AlongW>, blocks, product_threads, 0, device().stream(), a, lines_aligned(a), w, aligned_w,
+                 groups, c, accumulate);
+  }
+  /// What the host can know of offsets that lie on the device.
+  static void check_groups(const char* call, row_groups groups, index rows) {
+    if (groups.count < 0 || (groups.count > 0 && groups.offsets == nullptr))
+      fail(call, ": ", groups.count, " groups", groups.count > 0 ? " without offsets" : "");
+    require(groups.count > 0 || rows == 0, call, ": 0 groups, but the operands have ", rows, " rows");
+  }
+  static bool aligned(std::uintptr_t bytes) { return bytes % 16 == 0; }
+  template <class T>
+  static bool lines_aligned(matrix_view<const T> x) {
+    return aligned(reinterpret_cast<std::uintptr_t>(x.data)) && aligned(static_cast<std::uintptr_t>(x.stride) * sizeof(T));
+  }
   auto& device() { return static_cast<Backend&>(*this).device(); }
 };
 
