@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include <gyre/backend/cuda/depth.hpp>
 #include <gyre/backend/cuda/elementwise.hpp>
 #include <gyre/backend/cuda/products.hpp>
 #include <gyre/ops/contract.hpp>
@@ -20,7 +21,9 @@ GYRE_BEGIN
 /// Calls return before their work is done, except those that return a number; finish() waits. Results have the same bits in
 /// every run. A device is used by one thread at a time; several devices are independent.
 template <class Device>
-class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>, public detail::cuda_products<basic_cuda<Device>> {
+class basic_cuda : public detail::cuda_depth<basic_cuda<Device>>,
+                   public detail::cuda_elementwise<basic_cuda<Device>>,
+                   public detail::cuda_products<basic_cuda<Device>> {
  public:
   template <class T>
   using prepared = detail::nothing_prepared<T>;
