@@ -5,5 +5,5 @@ using gyre::operation;
 
 TEMPLATE_TEST_CASE("elementwise operations of cuda agree with the reference", "[cuda_kernels]", float, double) {
   gyre_test::check_operations<TestType, operation::fill, operation::copy, operation::add, operation::add_scaled,
-                              operation::gather>();
+                              operation::add_scaled_backward, operation::gather>();
 }

@@ -9,6 +9,9 @@
 #include <gyre/backend/cuda/depth.hpp>
 #include <gyre/backend/cuda/elementwise.hpp>
 #include <gyre/backend/cuda/products.hpp>
+#include <gyre/backend/cuda/gates.hpp>
+#include <gyre/backend/cuda/norms.hpp>
+#include <gyre/backend/cuda/rotary.hpp>
 #include <gyre/ops/contract.hpp>
 #if !defined(__CUDACC__)
 #include <gyre/backend/cuda/simulated_device.hpp>
@@ -24,6 +27,10 @@ template <class Device>
 class basic_cuda : public detail::cuda_depth<basic_cuda<Device>>,
                    public detail::cuda_elementwise<basic_cuda<Device>>,
                    public detail::cuda_products<basic_cuda<Device>> {
+class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
+                   public detail::cuda_norms<basic_cuda<Device>>,
+                   public detail::cuda_gates<basic_cuda<Device>>,
+                   public detail::cuda_rotary<basic_cuda<Device>> {
  public:
   template <class T>
   using prepared = detail::nothing_prepared<T>;

@@ -1,0 +1,59 @@
+// Several numbers of a row in one access: 16 bytes where they are aligned.
+#pragma once
+
+#include <cstdint>
+
+#include <gyre/backend/cuda/kernels/device.cuh>
+
+GYRE_BEGIN
+
+namespace detail {
+
+/// The widest access that a thread has; a warp's then covers 512 bytes, 16 sectors.
+inline constexpr unsigned pack_bytes = 16;
+template <class T>
+inline constexpr int pack_width = static_cast<int>(pack_bytes / sizeof(T));
+
+template <class T, int Width>
+struct alignas(Width * sizeof(T) < pack_bytes ? Width * sizeof(T) : pack_bytes) pack {
+  T at[Width];
+};
+
+/// `from` is aligned to the pack.
+template <int Width, class T>
+GYRE_DEVICE pack<T, Width> load_pack(const T* from) {
+  return *reinterpret_cast<const pack<T, Width>*>(from);
+}
+template <int Width, class T>
+GYRE_DEVICE void store_pack(T* to, const pack<T, Width>& x) {
+  *reinterpret_cast<pack<T, Width>*>(to) = x;
+}
+
+template <int Width, class T>
+GYRE_DEVICE pack<T, Width> load_each(const T* from) {
+  pack<T, Width> x;
+  GYRE_UNROLL for (int v = 0; v < Width; ++v) x.at[v] = from[v];
+  return x;
+}
+inline bool at_pack(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % std::uintptr_t{pack_bytes} == 0; }
+/// Of a tensor among parameters, which may begin anywhere: the same path for all threads.
+template <int Width, class T>
+GYRE_DEVICE pack<T, Width> load_parameters(const T* from) {
+  if (Width > 1 && reinterpret_cast<std::uintptr_t>(from) % std::uintptr_t{pack_bytes} == 0) return load_pack<Width>(from);
+  return load_each<Width>(from);
+}
+
+/// Whether every row of the matrices begins at a multiple of pack_bytes.
+template <class... T>
+bool rows_at_packs(matrix_view<T>... x) {
+  return ((at_pack(x.data) && (x.rows <= 1 || x.stride % pack_width<T> == 0)) && ...);
+}
+/// Whether a row of `cols` elements of these matrices is made of whole packs.
+template <class T, class... X>
+bool whole_packs(index cols, matrix_view<X>... x) {
+  return cols % pack_width<T> == 0 && rows_at_packs(x...);
+}
+
+}  // namespace detail
+
+GYRE_END
