@@ -1,0 +1,81 @@
+// Sums over long vectors, in double and in a fixed order: each block sums a chunk, then one block sums the chunks.
+#pragma once
+
+#include <gyre/backend/cuda/kernels/pack.cuh>
+
+GYRE_BEGIN
+
+namespace detail {
+
+inline constexpr unsigned sum_threads = 256;
+/// Packs of a thread: long enough that the sums of chunks, which one block adds, are few (61,000 for 1e9 floats).
+inline constexpr int sum_packs = 16;
+
+/// Scalars of a block. Does not depend on the device, so neither does the sum.
+template <class T>
+inline constexpr index sum_chunk = static_cast<index>(sum_threads) * sum_packs* pack_lanes<T>;
+
+/// sums[b] = sum of term(at, left) over the packs of chunk b: `at` is the pack's first scalar, `left` how many there are from it on
+/// (none or less: the term is 0).
+template <bool Wide, class T, class Term>
+GYRE_KERNEL void __launch_bounds__(sum_threads) sum_of_chunks(index count, Term term, double* sums) {
+  const index first = static_cast<index>(blockIdx.x) * sum_chunk<T>;
+  double sum = 0;
+  for (int n = 0; n < sum_packs; ++n) {
+    const index at = first + (n * static_cast<index>(sum_threads) + static_cast<index>(threadIdx.x)) * pack_lanes<T>;
+    sum += term.template operator()<Wide>(at, count - at);
+  }
+  sum = block_sum<sum_threads>(sum);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+/// sums[chunks] = sums[0] + ... + sums[chunks - 1], by one block.
+template <int = 0>
+GYRE_KERNEL void __launch_bounds__(sum_threads) sum_of_sums(index chunks, double* sums) {
+  double sum = 0;
+  for (index n = static_cast<index>(threadIdx.x); n < chunks; n += static_cast<index>(sum_threads)) sum += sums[n];
+  sum = block_sum<sum_threads>(sum);
+  if (threadIdx.x == 0) sums[chunks] = sum;
+}
+
+template <class T>
+struct value_term {
+  const T* x;
+  template <bool Wide>
+  GYRE_DEVICE double operator()(index at, index left) const {
+    compute_t<T> value[pack_lanes<T>];
+    load_lanes<Wide>(x + at, left, value);
+    double sum = 0;
+    GYRE_UNROLL for (const compute_t<T> each : value) sum += static_cast<double>(each);
+    return sum;
+  }
+};
+template <class T>
+struct square_term {
+  const T* x;
+  template <bool Wide>
+  GYRE_DEVICE double operator()(index at, index left) const {
+    compute_t<T> value[pack_lanes<T>];
+    load_lanes<Wide>(x + at, left, value);
+    double sum = 0;
+    GYRE_UNROLL for (const compute_t<T> each : value) sum += static_cast<double>(each) * static_cast<double>(each);
+    return sum;
+  }
+};
+
+/// The sum of all terms on the host, which waits for it.
+template <class T, class Device, class Term>
+double summed(Device& device, bool wide, index count, Term term) {
+  if (count == 0) return 0;
+  const dim3 chunks = blocks_for(count, static_cast<unsigned>(sum_chunk<T>));
+  double* const sums = device.template workspace<double>(static_cast<index>(chunks.x) + 1);
+  simt::launch(wide ? sum_of_chunks<true, T, Term> : sum_of_chunks<false, T, Term>, chunks, sum_threads, 0, device.stream(),
+               count, term, sums);
+  simt::launch(sum_of_sums<>, 1, sum_threads, 0, device.stream(), static_cast<index>(chunks.x), sums);
+  double total;
+  device.download(&total, sums + chunks.x, 1);
+  return total;
+}
+
+}  // namespace detail
+
+GYRE_END

@@ -1,0 +1,48 @@
+// Updates of parameters of the `cuda` backend.
+#pragma once
+
+#include <type_traits>
+
+#include <gyre/backend/cuda/kernels/sums.cuh>
+#include <gyre/backend/cuda/kernels/updates.cuh>
+
+GYRE_BEGIN
+
+namespace detail {
+
+template <class Backend>
+struct cuda_updates {
+  template <class T>
+  double squared_norm(const T* x, index count) {
+    return summed<T>(device(), at_pack(x), count, square_term<T>{x});
+  }
+  template <class T>
+  void combine(std::type_identity_t<T> a, const T* x, std::type_identity_t<T> b, T* y, index count) {
+    each<T>(at_pack(x) && at_pack(y), count, combine_pack<T>{a, x, b, y});
+  }
+  template <class T>
+  void adamw_update(T* w, const T* g, T* m, T* v, index count, const adamw_numbers& numbers) {
+    each<T>(at_pack(w) && at_pack(g) && at_pack(m) && at_pack(v), count, adamw_pack<T>(w, g, m, v, numbers));
+  }
+  template <class T>
+  double clipped_moments(const T* g, T* m, T* v, index count, const moment_numbers& numbers) {
+    return summed<T>(device(), at_pack(g) && at_pack(m) && at_pack(v), count, clipped_moments_term<T>(g, m, v, numbers));
+  }
+  template <class T>
+  void atan2_update(T* w, const T* m, const T* v, index count, const atan2_numbers& numbers) {
+    each<T>(at_pack(w) && at_pack(m) && at_pack(v), count, atan2_pack<T>(w, m, v, numbers));
+  }
+
+ private:
+  auto& device() { return static_cast<Backend&>(*this).device(); }
+  template <class T, class Body>
+  void each(bool wide, index count, Body body) {
+    simt::launch(wide ? for_each_pack<true, T, Body> : for_each_pack<false, T, Body>,
+                 blocks_for(count, update_threads * static_cast<unsigned>(pack_lanes<T>)), update_threads, 0, device().stream(),
+                 count, body);
+  }
+};
+
+}  // namespace detail
+
+GYRE_END
