@@ -1,11 +1,14 @@
 // A device without a GPU: the interpreter's machine runs the kernels, and library calls have plain stand-ins.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 
@@ -83,6 +86,19 @@ class simulated_device {
         for (index k = 0; k < depth; ++k) sum += detail::widen(row[k * along_a]) * detail::widen(column[k * along_b]);
         c[i][j] = detail::narrow<C>(accumulate ? detail::widen(c[i][j]) + sum : sum);
       }
+  /// Bytes of device memory that sort_by_key needs beside its arrays.
+  std::size_t sort_bytes(index count, int) { return sizeof(index) * static_cast<std::size_t>(count); }
+  /// Sorts pairs by their keys, ascending; pairs of equal keys keep their order. Keys lie in [0, 2^bits). `keys` and `values` are
+  /// kept; no two arrays overlap. `temporary`: sort_bytes(count, bits) bytes, aligned to 256.
+  void sort_by_key(const std::int32_t* keys, const std::int32_t* values, std::int32_t* sorted_keys, std::int32_t* sorted_values,
+                   index count, int, std::byte* temporary) {
+    const std::span<index> order(reinterpret_cast<index*>(temporary), static_cast<std::size_t>(count));
+    std::iota(order.begin(), order.end(), index{0});
+    std::stable_sort(order.begin(), order.end(), [=](index a, index b) { return keys[a] < keys[b]; });
+    for (index i = 0; i < count; ++i) {
+      const index from = order[static_cast<std::size_t>(i)];
+      sorted_keys[i] = keys[from], sorted_values[i] = values[from];
+    }
   }
 
  private:
