@@ -13,6 +13,7 @@
 #include <gyre/backend/cuda/norms.hpp>
 #include <gyre/backend/cuda/rotary.hpp>
 #include <gyre/backend/cuda/embedding.hpp>
+#include <gyre/backend/cuda/initial_states.hpp>
 #include <gyre/backend/cuda/loss.hpp>
 #include <gyre/backend/cuda/updates.hpp>
 #include <gyre/ops/contract.hpp>
@@ -37,6 +38,7 @@ class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
 class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>, public detail::cuda_updates<basic_cuda<Device>> {
 class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
                    public detail::cuda_embedding<basic_cuda<Device>>,
+                   public detail::cuda_initial_states<basic_cuda<Device>>,
                    public detail::cuda_loss<basic_cuda<Device>>,
                    public detail::cuda_updates<basic_cuda<Device>> {
  public:

@@ -33,45 +33,44 @@ constexpr double fraction_of_bits(std::uint64_t bits) {
   return (std::bit_cast<double>(0x3ff0000000000000u | (bits >> 12)) - 1) + 0x1p-53;
 }
 
+/// A quotient of polynomials; coefficients ascend.
+struct rational_function {
+  double above[8], below[8];
+};
+// Those of normal_quantile, in functions because kernels of a GPU do not see constants of a namespace: where |q| <= 0.425, of
+// 0.180625 - q^2; then of sqrt(-ln tail) - 1.6; where that root is above 5, of it - 5.
+constexpr double quantile_centre = 0.425;
+constexpr rational_function quantile_of_centre() {
+  return {{3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
+           4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3},
+          {1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3, 2.1213794301586595867e4,
+           3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3}};
+}
+constexpr rational_function quantile_of_tail() {
+  return {{1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0, 3.64784832476320460504e0,
+           1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4},
+          {1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1, 1.48103976427480074590e-1,
+           1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9}};
+}
+constexpr rational_function quantile_of_far_tail() {
+  return {{6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
+           2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7},
+          {1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2, 7.86869131145613259100e-4,
+           1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15}};
+}
+/// The mass of the normal distribution below -3, and between -3 and 3: Phi(-3) and 1 - 2 Phi(-3).
+constexpr double mass_below_cut = 0.00134989803163009452665, mass_within_cuts = 0.997300203936739810947;
+
 /// x[i] = the normal quantile of p, given as q[i] = p - 1/2 and tail[i] = min(p, 1 - p) >= 2^-1022, both to full relative
 /// accuracy. Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988) 477-484: rational approximations with a relative
 /// error of about 1e-16 before rounding, so that no refinement step is needed.
 template <std::size_t Count>
 GYRE_EXACT_FUNCTION inline void normal_quantile(const double* q, const double* tail, double* x) {
   GYRE_EXACT_BODY
-  constexpr double a[] = {3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
-                          4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3};
-  constexpr double b[] = {1.0,
-                          4.2313330701600911252e1,
-                          6.8718700749205790830e2,
-                          5.3941960214247511077e3,
-                          2.1213794301586595867e4,
-                          3.9307895800092710610e4,
-                          2.8729085735721942674e4,
-                          5.2264952788528545610e3};
-  constexpr double c[] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
-                          3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
-                          2.27238449892691845833e-2, 7.74545014278341407640e-4};
-  constexpr double d[] = {1.0,
-                          2.05319162663775882187e0,
-                          1.67638483018380384940e0,
-                          6.89767334985100004550e-1,
-                          1.48103976427480074590e-1,
-                          1.51986665636164571966e-2,
-                          5.47593808499534494600e-4,
-                          1.05075007164441684324e-9};
-  constexpr double e[] = {6.65790464350110377720e0,  5.46378491116411436990e0,  1.78482653991729133580e0,
-                          2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
-                          2.71155556874348757815e-5, 2.01033439929228813265e-7};
-  constexpr double f[] = {1.0,
-                          5.99832206555887937690e-1,
-                          1.36929880922735805310e-1,
-                          1.48753612908506148525e-2,
-                          7.86869131145613259100e-4,
-                          1.84631831751005468180e-5,
-                          1.42151175831644588870e-7,
-                          2.04426310338993978564e-15};
-  constexpr double central = 0.425;
+  constexpr rational_function in_centre = quantile_of_centre(), in_tail = quantile_of_tail(), far_out = quantile_of_far_tail();
+  const double(&a)[8] = in_centre.above, (&b)[8] = in_centre.below, (&c)[8] = in_tail.above, (&d)[8] = in_tail.below,
+        (&e)[8] = far_out.above, (&f)[8] = far_out.below;
+  constexpr double central = quantile_centre;
 
   // The central part, without branches and with polynomials written out, so that also g++ -O2 vectorises it. Lanes outside
   // compute 0 here; their places are collected.
@@ -140,7 +139,7 @@ GYRE_EXACT_FUNCTION inline void normal_from_bits(const std::uint64_t* bits, doub
 template <std::size_t Count>
 GYRE_EXACT_FUNCTION inline void truncated_normal_from_bits(const std::uint64_t* bits, double sigma, double* x) {
   GYRE_EXACT_BODY
-  constexpr double cut = 0.00134989803163009452665, kept = 0.997300203936739810947;  // Phi(-3) and 1 - 2 Phi(-3)
+  constexpr double cut = mass_below_cut, kept = mass_within_cuts;
   double q[Count], tail[Count];
   for (std::size_t i = 0; i < Count; ++i) {
     const double centred = fraction_of_bits(bits[i]) - 0.5;

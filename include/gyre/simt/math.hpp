@@ -18,6 +18,12 @@ inline float __frcp_rn(float x) { return 1.0f / x; }
 inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 inline float __fmul_rn(float x, float y) { return x * y; }
 inline float __fadd_rn(float x, float y) { return x + y; }
+// A product that no compiler fuses with a sum.
+#if defined(__clang__)
+inline double __dmul_rn(double x, double y) { _Pragma("clang fp contract(off)") return x * y; }
+#else
+__attribute__((optimize("fp-contract=off"), noinline)) inline double __dmul_rn(double x, double y) { return x * y; }
+#endif
 inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 
 constexpr int __popc(unsigned x) { return std::popcount(x); }
