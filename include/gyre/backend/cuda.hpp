@@ -16,6 +16,7 @@
 #include <gyre/backend/cuda/initial_states.hpp>
 #include <gyre/backend/cuda/loss.hpp>
 #include <gyre/backend/cuda/updates.hpp>
+#include <gyre/backend/cuda/routing.hpp>
 #include <gyre/ops/contract.hpp>
 #if !defined(__CUDACC__)
 #include <gyre/backend/cuda/simulated_device.hpp>
@@ -41,6 +42,7 @@ class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
                    public detail::cuda_initial_states<basic_cuda<Device>>,
                    public detail::cuda_loss<basic_cuda<Device>>,
                    public detail::cuda_updates<basic_cuda<Device>> {
+class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>, public detail::cuda_routing<basic_cuda<Device>> {
  public:
   template <class T>
   using prepared = detail::nothing_prepared<T>;
