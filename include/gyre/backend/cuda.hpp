@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <gyre/backend/cuda/depth.hpp>
+#include <gyre/backend/cuda/attention.hpp>
 #include <gyre/backend/cuda/elementwise.hpp>
 #include <gyre/backend/cuda/products.hpp>
 #include <gyre/backend/cuda/gates.hpp>
@@ -43,6 +44,8 @@ class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
                    public detail::cuda_loss<basic_cuda<Device>>,
                    public detail::cuda_updates<basic_cuda<Device>> {
 class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>, public detail::cuda_routing<basic_cuda<Device>> {
+class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
+                   public detail::cuda_attention<basic_cuda<Device>> {
  public:
   template <class T>
   using prepared = detail::nothing_prepared<T>;
