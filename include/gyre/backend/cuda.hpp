@@ -6,18 +6,18 @@
 #include <memory>
 #include <utility>
 
-#include <gyre/backend/cuda/depth.hpp>
 #include <gyre/backend/cuda/attention.hpp>
+#include <gyre/backend/cuda/depth.hpp>
 #include <gyre/backend/cuda/elementwise.hpp>
-#include <gyre/backend/cuda/products.hpp>
-#include <gyre/backend/cuda/gates.hpp>
-#include <gyre/backend/cuda/norms.hpp>
-#include <gyre/backend/cuda/rotary.hpp>
 #include <gyre/backend/cuda/embedding.hpp>
+#include <gyre/backend/cuda/gates.hpp>
 #include <gyre/backend/cuda/initial_states.hpp>
 #include <gyre/backend/cuda/loss.hpp>
-#include <gyre/backend/cuda/updates.hpp>
+#include <gyre/backend/cuda/norms.hpp>
+#include <gyre/backend/cuda/products.hpp>
+#include <gyre/backend/cuda/rotary.hpp>
 #include <gyre/backend/cuda/routing.hpp>
+#include <gyre/backend/cuda/updates.hpp>
 #include <gyre/ops/contract.hpp>
 #if !defined(__CUDACC__)
 #include <gyre/backend/cuda/simulated_device.hpp>
@@ -30,22 +30,18 @@ GYRE_BEGIN
 /// Calls return before their work is done, except those that return a number; finish() waits. Results have the same bits in
 /// every run. A device is used by one thread at a time; several devices are independent.
 template <class Device>
-class basic_cuda : public detail::cuda_depth<basic_cuda<Device>>,
-                   public detail::cuda_elementwise<basic_cuda<Device>>,
-                   public detail::cuda_products<basic_cuda<Device>> {
-class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
-                   public detail::cuda_norms<basic_cuda<Device>>,
-                   public detail::cuda_gates<basic_cuda<Device>>,
-                   public detail::cuda_rotary<basic_cuda<Device>> {
-class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>, public detail::cuda_updates<basic_cuda<Device>> {
 class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
                    public detail::cuda_embedding<basic_cuda<Device>>,
-                   public detail::cuda_initial_states<basic_cuda<Device>>,
+                   public detail::cuda_norms<basic_cuda<Device>>,
+                   public detail::cuda_products<basic_cuda<Device>>,
+                   public detail::cuda_gates<basic_cuda<Device>>,
+                   public detail::cuda_rotary<basic_cuda<Device>>,
+                   public detail::cuda_attention<basic_cuda<Device>>,
+                   public detail::cuda_depth<basic_cuda<Device>>,
+                   public detail::cuda_routing<basic_cuda<Device>>,
                    public detail::cuda_loss<basic_cuda<Device>>,
+                   public detail::cuda_initial_states<basic_cuda<Device>>,
                    public detail::cuda_updates<basic_cuda<Device>> {
-class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>, public detail::cuda_routing<basic_cuda<Device>> {
-class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
-                   public detail::cuda_attention<basic_cuda<Device>> {
  public:
   template <class T>
   using prepared = detail::nothing_prepared<T>;

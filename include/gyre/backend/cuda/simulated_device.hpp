@@ -86,6 +86,7 @@ class simulated_device {
         for (index k = 0; k < depth; ++k) sum += detail::widen(row[k * along_a]) * detail::widen(column[k * along_b]);
         c[i][j] = detail::narrow<C>(accumulate ? detail::widen(c[i][j]) + sum : sum);
       }
+  }
   /// Bytes of device memory that sort_by_key needs beside its arrays.
   std::size_t sort_bytes(index count, int) { return sizeof(index) * static_cast<std::size_t>(count); }
   /// Sorts pairs by their keys, ascending; pairs of equal keys keep their order. Keys lie in [0, 2^bits). `keys` and `values` are
