@@ -43,6 +43,8 @@ class cpu : public detail::cpu_updates<cpu>, public detail::cpu_routing<cpu> {
 
   std::byte* allocate(std::size_t bytes) { return detail::take_memory(bytes); }
   void deallocate(std::byte* memory, std::size_t bytes) noexcept { detail::give_memory_back(memory, bytes); }
+  /// Calls return when their work is done.
+  void finish() {}
 
   template <class T>
   void fill(matrix_view<T> y, std::type_identity_t<T> value) {

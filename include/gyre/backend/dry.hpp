@@ -43,6 +43,7 @@ struct dry {
     for (const operation_cost& c : costs) sum += c;
     return sum;
   }
+  void finish() {}
 
   static index rms_norm_backward_workspace(index rows, index cols) { return Of::rms_norm_backward_workspace(rows, cols); }
   static index column_sum_workspace(index rows, index cols) { return Of::column_sum_workspace(rows, cols); }

@@ -31,6 +31,7 @@ struct reference : detail::reference_elementwise,
     return static_cast<std::byte*>(::operator new (bytes, std::align_val_t{arena::alignment}));
   }
   void deallocate(std::byte* memory, std::size_t) noexcept { ::operator delete (memory, std::align_val_t{arena::alignment}); }
+  void finish() {}
 };
 
 GYRE_END

@@ -82,7 +82,7 @@ template <class T>
 struct cache_lane {
   T* base = nullptr;
   index capacity = 0;                       // tokens
-  const std::int32_t* steps_run = nullptr;  // (tokens): with lookup `skip`, how many steps each past token ran; else null
+  const std::int32_t* steps_run = nullptr;  // (tokens), the host's: with lookup `skip`, steps each past token ran; else null
 };
 
 template <class B, class P>

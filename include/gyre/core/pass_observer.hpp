@@ -35,7 +35,8 @@ struct depth_reading_event {
   const batch_layout& layout;                  // of the rows
 };
 
-/// Hears of what layers do, on the thread that runs the pass, once for every layer and step. Memory of the events is the device's.
+/// Hears of what layers do, on the thread that runs the pass, once for every layer and step. Memory of the events is the device's;
+/// the host may read it, for the pass waits for the device before it tells.
 template <precision P>
 class pass_observer {
  public:

@@ -105,7 +105,7 @@ class round_walk {
       const bool watched = rows_.watches(step + 1);
       if (watched) c.device.row_change(matrix_view<const T>(out.view()), in.view(), change);
       rows_.decide(step + 1, watched ? change : nullptr);
-      rows_.show(step + 1, out.view());
+      if (rows_.observed()) c.device.finish(), rows_.show(step + 1, out.view());
       const std::span<const index> leaving = rows_.leaving(), staying = rows_.staying();
       if (leaving.empty()) continue;
       extend(step);
@@ -215,8 +215,10 @@ class decoder {
     context<B, P> c{device, memory_.tape(), memory_.scratch(), memory_.records(), batch_.layout(), net_.tables()};
     c.lanes = batch_.lanes();
     c.observer = observer_;
-    return round_walk<A, B, P, round_rows<B, scalar>>(c, net_.parameters(), batch_, caches_)
-        .run(static_cast<index>(batch_.wanted().size()), targets);
+    const auto result = round_walk<A, B, P, round_rows<B, scalar>>(c, net_.parameters(), batch_, caches_)
+                            .run(static_cast<index>(batch_.wanted().size()), targets);
+    device.finish();  // the host reads logits and losses
+    return result;
   }
 
   /// How many shares from the first on can run in one round. Where layers know the steps asked for, these must be equal. A memory

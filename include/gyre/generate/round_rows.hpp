@@ -157,6 +157,10 @@ class round_rows {
   /// order()[row]: the place of a row's final state among the final states in the order of leaving.
   std::span<const index> order() const { return place_; }
 
+  /// Whether somebody wants to see states.
+  bool observed() const {
+    return std::any_of(shares_.begin(), shares_.end(), [](const share& s) { return s.observer != nullptr && *s.observer; });
+  }
   /// Shows the states of the active rows, after decide().
   void show(int steps, matrix_view<const T> states) const {
     for (index i = 0; i < active(); ++i) {
@@ -232,6 +236,7 @@ class dry_rows {
   }
   bool watches(int) const { return false; }
   void decide(int, const T*) { done_ = true, loop_ends_ = blocks_.size(); }
+  bool observed() const { return false; }
   void show(int, matrix_view<const T>) const {}
   std::span<const index> leaving() const { return {}; }
   std::span<const index> staying() const { return {}; }

@@ -213,6 +213,7 @@ class wavefront {
     const view hidden = A::finish(c, w, view(picked), tape);
     const matrix_view<T> logits(c.tape.template take<T>(count * A::shape.vocab), count, A::shape.vocab);
     A::logits(c, w, hidden, logits);
+    device_.finish();  // the host reads them
     for (index i = 0; i < count; ++i) {
       entry& e = tokens_[at(speakers_[at(i)])];
       const bool complete = e.depth == e.most_steps;

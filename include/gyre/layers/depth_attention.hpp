@@ -119,6 +119,7 @@ struct depth_attention {
     c.device.depth_attention(matrix_view<const T>(t.query.view()), slots(k.keys, seen), slots(k.values, seen), heads(),
                              t.read.view(), t.lse);
     if (c.observer != nullptr) {
+      c.device.finish();  // observers read on the host
       const detail::depth_place at = detail::depth_of(c);
       c.observer->read_depths({w.place, at.step, at.steps, t.query.view(), slots(k.keys, seen), heads(), t.lse, c.layout});
     }

@@ -72,12 +72,14 @@ struct expert_mixture {
       t.results = c.tape.template take_rows<T, outputs>(pairs);
       const rows<const T, inputs> gathered = t.gathered;
       c.device.spread(x.view(), static_cast<const std::int32_t*>(k.source), k.active, t.gathered.view());
-      if constexpr (together)
+      if constexpr (together) {
         F::forward(c, group_weights<B, P>{w, k.groups(F::parameter_count)}, gathered, t.results, *t.each);
-      else
+      } else {
+        c.device.finish();  // each_expert reads on the host how many rows an expert has
         each_expert<B>(c, k, pairs, [&](int e, index first, index n) {
           forward_of(c, w + e * F::parameter_count, part(gathered, first, n), part(t.results, first, n), t.each[e]);
         });
+      }
       c.device.fill(y.view(), T(0));
       c.device.collect(matrix_view<const T>(t.results.view()), static_cast<const std::int32_t*>(k.place),
                        static_cast<const statistic_t<P>*>(k.gates), k.active, y.view());

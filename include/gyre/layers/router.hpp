@@ -119,6 +119,7 @@ struct router {
       });
       c.device.group_pairs(static_cast<const std::int32_t*>(k.chosen), pairs, index{R.count}, k.offsets, k.place, k.source);
       if (c.observer != nullptr) {
+        c.device.finish();  // observers read on the host
         const auto size = static_cast<std::size_t>(pairs);
         c.observer->routed(
             {w.place + bias_at, bias_row, at.step, at.steps, R.count, R.active, {k.chosen, size}, {k.gates, size}, c.layout});

@@ -67,19 +67,29 @@ class network {
   const rotary_tables<activation_t<P>>& tables() const { return tables_; }
   weights<B, P> parameters() const { return {memory_->template as<scalar>(), &prepared_}; }
 
-  /// All parameters, flat. Call refresh() after changing them.
-  std::span<scalar> values() { return {memory_->template as<scalar>(), static_cast<std::size_t>(parameter_count)}; }
-  std::span<const scalar> values() const { return {memory_->template as<scalar>(), static_cast<std::size_t>(parameter_count)}; }
+  /// All parameters, flat, for the host: waits for what has been called. Call refresh() after changing them.
+  std::span<scalar> values() {
+    device_.finish();
+    return {device_values(), static_cast<std::size_t>(parameter_count)};
+  }
+  std::span<const scalar> values() const {
+    B device = device_;
+    device.finish();
+    return {memory_->template as<scalar>(), static_cast<std::size_t>(parameter_count)};
+  }
+  /// Where they lie, for operations of the backend.
+  scalar* device_values() { return memory_->template as<scalar>(); }
   /// Tells the backend that parameters have changed.
   void refresh() { prepared_.refresh(device_); }
 
   /// Draws all parameters anew by the architecture's scheme: scalar i of tensor n is value i of stream (seed, initialisation, n).
   void initialise(seed s) {
+    const std::span<scalar> all = values();
     for (int n = 0; n < table::count; ++n) {
       const tensor_entry& entry = table::entries[static_cast<std::size_t>(n)];
       const initial_value start = A::scheme::of(entry.kind, entry.shape, A::facts);
       const std::span<scalar> tensor =
-          values().subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.shape.size()));
+          all.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.shape.size()));
       if (start.variance > 0) {
         const random_stream stream(s, purpose::initialisation, static_cast<std::uint64_t>(n));
         if constexpr (std::is_floating_point_v<scalar>) {

@@ -121,7 +121,8 @@ GYRE_COLD pass_plan plan_pass(const batch_layout& layout, depth_draw draw, bool 
 
 /// Runs a pass over `ids` (one token a row of `layout`); `targets` are the tokens to predict, negative for rows that do not
 /// count. With `gradient` (parameter_count scalars) the gradient of scale * sum(losses) is added to it. Throws gyre::error for
-/// tokens outside the vocabulary, positions outside the context, and sizes that do not agree.
+/// tokens outside the vocabulary, positions outside the context, and sizes that do not agree. Everything has been done when it
+/// returns.
 template <architecture A, class B, precision P>
 pass_result<A, P> run_pass(const network<A, B, P>& net, pass_memory<B>& memory, const batch_layout& layout,
                            std::span<const token> ids, std::span<const token> targets, state_key key, depth_draw draw,
@@ -134,11 +135,13 @@ pass_result<A, P> run_pass(const network<A, B, P>& net, pass_memory<B>& memory, 
   memory.prepare(plan_pass<A, B, P>(layout, draw, gradient != nullptr));
   B device = net.device();
   context<B, P> c{device, memory.tape(), memory.scratch(), memory.records(), layout, net.tables()};
-  return detail::walk<A>(c, net.parameters(), gradient, ids, targets, key, draw, scale);
+  const pass_result<A, P> result = detail::walk<A>(c, net.parameters(), gradient, ids, targets, key, draw, scale);
+  device.finish();
+  return result;
 }
 
 /// The logits of every row after `steps` steps, (tokens, vocab), into memory of the device that the caller gives. Throws as
-/// run_pass does.
+/// run_pass does. Everything has been done when it returns.
 template <architecture A, class B, precision P>
 void run_logits(const network<A, B, P>& net, pass_memory<B>& memory, const batch_layout& layout, std::span<const token> ids,
                 state_key key, int steps, matrix_view<activation_t<P>> out) {
@@ -151,6 +154,7 @@ void run_logits(const network<A, B, P>& net, pass_memory<B>& memory, const batch
   c.keep = false;
   typename A::template tape<P> t{};
   A::logits(c, net.parameters(), A::forward(c, net.parameters(), ids, key, {steps, 0}, t), out);
+  device.finish();
 }
 
 GYRE_END

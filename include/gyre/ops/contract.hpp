@@ -8,6 +8,8 @@
 //   determinism the result does not depend on the number of threads, nor a row's result on the rows around it, except that sums
 //               over rows (parameter gradients) depend on the number of rows.
 //   sizes       zero rows are legal everywhere. Views may be strided; pointers to vectors are contiguous.
+//   order       calls act in their order, but may return before their work is done, except those that return a number. What lies
+//               in memory of the host (spans, layouts, lanes with their steps, angles) is read before a call returns.
 //   workspace   scalars that the caller takes from its scratch arena: the static function `<operation>_workspace` of the
 //               backend says how many, so that a dry run plans them.
 //   tolerance   of a backend in precision eps against the reference in exact arithmetic, per element:
@@ -16,7 +18,9 @@
 //
 // Memory
 //   std::byte* allocate(std::size_t bytes)                       64-byte aligned; std::bad_alloc or gyre::error when exhausted
-//   void deallocate(std::byte*, std::size_t bytes) noexcept
+//   void deallocate(std::byte*, std::size_t bytes) noexcept      what has been called may still use it: the backend sees to that
+//   void finish()                                                waits for everything called on this object and its copies;
+//                                                                after it the host may read and write the backend's memory
 //   prepared<T>                                                  what the backend derives from weights (packed copies)
 //     prepared(B&, const T* flat, span<const tensor_entry>, bool backward)   plans and allocates; `backward`: gradients follow
 //     void refresh(B&)                                           recomputes after the weights changed
@@ -222,6 +226,7 @@ template <class B>
 concept backend = detail::operations<B, float> && detail::operations<B, double> && requires(B& b, std::byte* p, std::size_t n) {
   { b.allocate(n) } -> std::same_as<std::byte*>;
   b.deallocate(p, n);
+  b.finish();
 };
 
 /// A backend that can also update parameters of type T: what a trainer needs beyond passes.

@@ -24,7 +24,7 @@ struct transfer {
   static void to_device(B&, std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   static void from_device(B&, std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   /// Waits for what has been called.
-  static void finish(B&) {}
+  static void finish(B& device) { device.finish(); }
 };
 
 /// Where operands lie, and what is around them.

@@ -58,8 +58,9 @@ std::vector<tensor_source> weight_tensors(const Network& net) {
   using table = typename Network::table;
   std::vector<tensor_source> all;
   const std::vector<std::string> names = table::names();
+  const auto values = net.values();
   for (std::size_t n = 0; n < names.size(); ++n)
-    all.emplace_back(names[n], shape_of(table::entries[n]), net.values().data() + table::entries[n].offset);
+    all.emplace_back(names[n], shape_of(table::entries[n]), values.data() + table::entries[n].offset);
   return all;
 }
 template <class Trainer>

@@ -98,8 +98,10 @@ class optimizer_state {
 
   std::uint64_t updates() const { return updates_; }
   void set_updates(std::uint64_t count) { updates_ = count; }
-  /// Moment `which` of tensor number `n`, as flat as the tensor.
+  /// Moment `which` of tensor number `n`, as flat as the tensor, for the host: waits for what has been called.
   std::span<scalar> moment(int n, int which) const {
+    backend_type device = device_;
+    device.finish();
     const std::size_t at = static_cast<std::size_t>(n);
     const index size = table::entries[at].shape.size();
     return {moments_.template as<scalar>() + offsets[at] + which * size, static_cast<std::size_t>(size)};
@@ -112,7 +114,7 @@ class optimizer_state {
       const tensor_entry& entry = table::entries[n];
       if (!learns(entry.kind)) continue;
       rule.update(device_,
-                  tensor_update<scalar>{entry, net.values().data() + entry.offset, gradient + entry.offset,
+                  tensor_update<scalar>{entry, net.device_values() + entry.offset, gradient + entry.offset,
                                         moments_.template as<scalar>() + offsets[n], workspace_.template as<scalar>()},
                   step);
     }

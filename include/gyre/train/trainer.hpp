@@ -208,10 +208,12 @@ class trainer {
   gradient_t<P>* gradient() const { return gradient_.template as<gradient_t<P>>(); }
   matrix_view<gradient_t<P>> gradient_view() const { return {gradient(), 1, A::parameter_count}; }
   void balance() {
+    if (loads_.empty()) return;
+    const auto values = net_->values();
     for (const auto& router : loads_.routers())
       for (index row = 0; row < router.rows; ++row) {
         const auto experts = static_cast<std::size_t>(router.experts), at = static_cast<std::size_t>(row) * experts;
-        options_.balance.update(net_->values().subspan(static_cast<std::size_t>(router.offset) + at, experts),
+        options_.balance.update(values.subspan(static_cast<std::size_t>(router.offset) + at, experts),
                                 std::span<const std::int64_t>(router.load).subspan(at, experts));
       }
   }
