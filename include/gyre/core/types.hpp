@@ -38,6 +38,14 @@ struct real_of<const std::complex<T>> {
 template <class T>
 using real_t = typename real_of<T>::type;
 
+/// What sums and functions of numbers of type T are computed in: T itself, or fp32 where memory holds less.
+template <class T>
+struct compute_of {
+  using type = T;
+};
+template <class T>
+using compute_t = typename compute_of<std::remove_cv_t<T>>::type;
+
 template <class T>
 constexpr real_t<T> real_part(const T& x) {
   if constexpr (std::is_same_v<real_t<T>, std::remove_cv_t<T>>)

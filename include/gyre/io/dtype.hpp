@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <gyre/config.hpp>
+#include <gyre/core/bfloat16.hpp>
 
 GYRE_BEGIN
 
@@ -80,6 +80,10 @@ requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8) 
     return std::is_signed_v<T> ? with_sign[size] : without_sign[size];
   }
 }
+
+template <class T>
+requires std::is_same_v<T, bfloat16>
+constexpr dtype dtype_of() { return dtype::bf16; }
 
 /// IEEE 754 binary16, given by its bits: exact.
 constexpr float float_from_f16(std::uint16_t bits) {
