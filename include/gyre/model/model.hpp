@@ -47,7 +47,7 @@ struct model {
 
   static constexpr int prelude_depth = has_prelude ? detail::layers_in<prelude_layers>() : 0, core_depth = loop::layers,
                        coda_depth = has_coda ? detail::layers_in<coda_layers>() : 0;
-  static constexpr model_facts facts{width, prelude_depth + double{D.mean_steps} * core_depth + coda_depth};
+  static constexpr model_facts facts{width, prelude_depth + static_cast<double>(D.mean_steps) * core_depth + coda_depth};
   static double embedding_scale() { return rules.embedding_scale > 0 ? rules.embedding_scale : std::sqrt(double{width}); }
 
   /// Tensor names are those of the published checkpoints (recurrent_depth, section 6).

@@ -18,26 +18,26 @@ namespace detail {
 /// Of the 2 x width lanes of a and b together, every second one, from lane Odd on.
 template <int Odd, class T>
 GYRE_INLINE simd<T> every_second(simd<T> a, simd<T> b) {
-  return [&]<std::size_t... I>(std::index_sequence<I...>) GYRE_INLINE_LAMBDA {
-    return simd<T>{__builtin_shufflevector(a.v, b.v, (2 * static_cast<int>(I) + Odd)...)};
+  return [&]<int... I>(std::integer_sequence<int, I...>) GYRE_INLINE_LAMBDA {
+    return simd<T>{shuffled_lanes(a.v, b.v, std::integer_sequence<int, (2 * I + Odd)...>())};
   }
-  (std::make_index_sequence<std::size_t{simd<T>::width}>());
+  (std::make_integer_sequence<int, simd<T>::width>());
 }
 /// Lane i becomes lane i | 1 if Odd, i & ~1 otherwise.
 template <int Odd, class T>
 GYRE_INLINE simd<T> repeat_second(simd<T> a) {
-  return [&]<std::size_t... I>(std::index_sequence<I...>) GYRE_INLINE_LAMBDA {
-    return simd<T>{__builtin_shufflevector(a.v, a.v, (static_cast<int>(I) / 2 * 2 + Odd)...)};
+  return [&]<int... I>(std::integer_sequence<int, I...>) GYRE_INLINE_LAMBDA {
+    return simd<T>{shuffled_lanes(a.v, a.v, std::integer_sequence<int, (I / 2 * 2 + Odd)...>())};
   }
-  (std::make_index_sequence<std::size_t{simd<T>::width}>());
+  (std::make_integer_sequence<int, simd<T>::width>());
 }
 /// Lanes 2 i and 2 i + 1 change places.
 template <class T>
 GYRE_INLINE simd<T> swap_pairs(simd<T> a) {
-  return [&]<std::size_t... I>(std::index_sequence<I...>) GYRE_INLINE_LAMBDA {
-    return simd<T>{__builtin_shufflevector(a.v, a.v, (static_cast<int>(I) ^ 1)...)};
+  return [&]<int... I>(std::integer_sequence<int, I...>) GYRE_INLINE_LAMBDA {
+    return simd<T>{shuffled_lanes(a.v, a.v, std::integer_sequence<int, (I ^ 1)...>())};
   }
-  (std::make_index_sequence<std::size_t{simd<T>::width}>());
+  (std::make_integer_sequence<int, simd<T>::width>());
 }
 
 #else

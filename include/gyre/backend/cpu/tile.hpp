@@ -89,7 +89,7 @@ struct tile_work {
 /// multiply-adds in the order of k, begun by what C held: its bits do not depend on H, P or on how the inner dimension is cut
 /// into calls.
 template <class T, int H, int P, tile_source Source>
-GYRE_VECTOR_CODE void tile(const tile_work<T>& work) {
+GYRE_LANEWISE void tile(const tile_work<T>& work) {
   constexpr std::size_t across = std::size_t{tile_shape<T>::vectors} * P;
   constexpr auto rows = std::make_index_sequence<std::size_t{H}>();
   constexpr auto columns = std::make_index_sequence<across>();

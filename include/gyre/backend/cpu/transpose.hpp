@@ -52,18 +52,19 @@ struct turned_block {
     return v;
   }
   template <int... I>
-  GYRE_INLINE static vector load(const T* const* row, index at, std::integer_sequence<int, I...>) {
+  GYRE_INLINE static vector load(const T* const* row, index at, std::integer_sequence<int, I...> all) {
     if constexpr (lanes == 1)
       return load_lane(row[0] + at);
     else
-      return __builtin_shufflevector(load_lane(row[0] + at), load_lane(row[per_lane] + at), I...);
+      return shuffled_lanes(load_lane(row[0] + at), load_lane(row[per_lane] + at), all);
   }
   // In every lane: scalar n of a for n < per_lane, otherwise scalar n - per_lane of b.
   template <int... N, int... I>
   GYRE_INLINE static vector in_lanes(vector a, vector b, std::integer_sequence<int, I...>) {
     constexpr int n[] = {N...};
-    return __builtin_shufflevector(
-        a, b, (I / per_lane * per_lane + n[I % per_lane] % per_lane + n[I % per_lane] / per_lane * rows)...);
+    return shuffled_lanes(a, b,
+                          std::integer_sequence<int, (I / per_lane * per_lane + n[I % per_lane] % per_lane +
+                                                      n[I % per_lane] / per_lane * rows)...>());
   }
 #endif
 };
