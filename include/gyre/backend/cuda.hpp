@@ -18,8 +18,11 @@
 #include <gyre/backend/cuda/rotary.hpp>
 #include <gyre/backend/cuda/routing.hpp>
 #include <gyre/backend/cuda/updates.hpp>
+#include <gyre/backend/reference/products.hpp>
 #include <gyre/ops/contract.hpp>
-#if !defined(__CUDACC__)
+#if defined(__CUDACC__)
+#include <gyre/backend/cuda/gpu_device.hpp>
+#else
 #include <gyre/backend/cuda/simulated_device.hpp>
 #endif
 
@@ -60,7 +63,10 @@ class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
   std::shared_ptr<Device> device_;
 };
 
-#if !defined(__CUDACC__)
+#if defined(__CUDACC__)
+/// The backend on a GPU; for other settings than the usual ones, cuda(std::make_shared<gpu_device>(gpu_options{...})).
+using cuda = basic_cuda<gpu_device>;
+#else
 /// The kernels of `cuda` on the interpreter: slow, and watched. Needs target gyre::simt or gyre::simt_race.
 using simulated_cuda = basic_cuda<simulated_device>;
 #endif
