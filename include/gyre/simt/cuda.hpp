@@ -34,9 +34,14 @@ using stream = cudaStream_t;
 
 namespace detail {
 inline void require_success(cudaError_t status, const char* call, dim3 grid, dim3 block, std::size_t shared_bytes) {
-  require(status == cudaSuccess, "simt: ", call, " of a kernel with grid (", grid.x, ", ", grid.y, ", ", grid.z, "), block (",
-          block.x, ", ", block.y, ", ", block.z, ") and ", shared_bytes,
-          " bytes of dynamic shared memory: ", cudaGetErrorString(status));
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // the user's next question for the last error is not about this one
+  fail("simt: ", call, " of a kernel with grid (", grid.x, ", ", grid.y, ", ", grid.z, "), block (", block.x, ", ", block.y,
+       ", ", block.z, ") and ", shared_bytes, " bytes of dynamic shared memory: ", cudaGetErrorName(status), " (",
+       cudaGetErrorString(status), ")",
+       status == cudaErrorNoKernelImageForDevice
+           ? "; the program has no code for this GPU: add its architecture to CMAKE_CUDA_ARCHITECTURES"
+           : "");
 }
 }  // namespace detail
 
