@@ -25,9 +25,8 @@ struct cuda_depth {
     S* const d_scores = weights + scores;
     simt::launch(differentiate_depth_queries<T, S>, blocks_for(q.rows * shape.heads * warp_lanes, depth_threads), depth_threads,
                  0, device().stream(), q, k, v, o, lse, d_o, steps, shape, dq, weights, d_scores);
-    using body = differentiate_depth_slot<T, S>;
-    simt::launch(for_each_element<body>, blocks_for(dk.size(), elementwise_threads), elementwise_threads, 0, device().stream(),
-                 dk.rows, dk.cols, body{q, d_o, weights, d_scores, steps, shape, dk, dv});
+    launch_for_each_element<T>(device().stream(), dk.rows, dk.cols, false,
+                               differentiate_depth_slot<T, S>{q, d_o, weights, d_scores, steps, shape, dk, dv});
   }
 
  private:

@@ -128,9 +128,7 @@ struct cuda_routing {
                                  device().stage(sequences),
                                  count,
                                  reinterpret_cast<std::int32_t*>(workspace + scalars)};
-    using zero = fill_element<std::int32_t>;
-    simt::launch(for_each_element<zero>, blocks_for(cells, elementwise_threads), elementwise_threads, 0, device().stream(),
-                 index{1}, cells, zero{matrix_view<std::int32_t>(rows.counts, 1, cells), 0});
+    static_cast<Backend&>(*this).fill(matrix_view<std::int32_t>(rows.counts, 1, cells), 0);
     const index pairs = scores.rows * active;
     simt::launch(count_chosen<T, S>, blocks_for(pairs, router_loss_threads), router_loss_threads, 0, device().stream(), rows,
                  chosen);

@@ -38,7 +38,7 @@ struct cuda_updates {
   template <class T, class Body>
   void each(bool wide, index count, Body body) {
     simt::launch(wide ? for_each_pack<true, T, Body> : for_each_pack<false, T, Body>,
-                 blocks_for(count, update_threads * static_cast<unsigned>(pack_lanes<T>)), update_threads, 0, device().stream(),
+                 blocks_for(count, update_threads * static_cast<unsigned>(pack_width<T>)), update_threads, 0, device().stream(),
                  count, body);
   }
 };

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include <gyre/backend/cuda/kernels/pack.cuh>
+#include <gyre/backend/cuda/kernels/packs.cuh>
 
 GYRE_BEGIN
 
@@ -20,7 +20,7 @@ inline constexpr index cross_entropy_long_row = 4096;  // elements
 /// pack's first element. Each thread gets the same packs in every call. f may change what it is given; `Write`: that is stored.
 template <unsigned Threads, bool Write, class T, class F>
 GYRE_DEVICE void for_packs_of_row(T* row, index cols, F f) {
-  constexpr int lanes = pack_lanes<T>;
+  constexpr int lanes = pack_width<T>;
   const auto apart = static_cast<int>(reinterpret_cast<std::uintptr_t>(row) / sizeof(T) % lanes);
   const index head = apart == 0 ? 0 : lanes - apart;  // elements before the first pack
   const index packs = cols > head ? (cols - head) / lanes : 0;
@@ -31,7 +31,7 @@ GYRE_DEVICE void for_packs_of_row(T* row, index cols, F f) {
     if constexpr (Write) *place = one;
   };
   const auto thread = static_cast<index>(threadIdx.x);
-  for (index n = thread; n < packs; n += static_cast<index>(Threads)) visit(head + n * lanes, pack<T>());
+  for (index n = thread; n < packs; n += static_cast<index>(Threads)) visit(head + n * lanes, pack<T, lanes>());
   const index ends = cols - packs * lanes;  // elements outside of packs
   if (thread < ends) visit(thread < head ? thread : thread + packs * lanes, pack<T, 1>());
 }

@@ -153,6 +153,7 @@ struct differentiate_depth_slot {
   attention_shape shape;
   matrix_view<T> dk, dv;
 
+  template <int>
   GYRE_DEVICE void operator()(index i, index j) const {
     const index row = i / slots, slot = i % slots, sharing = shape.heads / shape.kv_heads;
     S d_key(0), d_value(0);

@@ -1,7 +1,7 @@
 // Rows of a table, and their gradient: a thread for each pack of a row.
 #pragma once
 
-#include <gyre/backend/cuda/kernels/pack.cuh>
+#include <gyre/backend/cuda/kernels/packs.cuh>
 
 GYRE_BEGIN
 
@@ -13,12 +13,12 @@ inline constexpr int embedding_batch = 4;  // rows of a gradient on their way at
 /// Blocks for a row.
 template <class T>
 unsigned embedding_tiles(index cols) {
-  return blocks_for(cols, embedding_threads * static_cast<unsigned>(pack_lanes<T>)).x;
+  return blocks_for(cols, embedding_threads * static_cast<unsigned>(pack_width<T>)).x;
 }
 /// The first column of this thread, in the tile of this block.
 template <class T>
 GYRE_DEVICE index embedding_column(unsigned tiles) {
-  return static_cast<index>(blockIdx.x % tiles * embedding_threads + threadIdx.x) * pack_lanes<T>;
+  return static_cast<index>(blockIdx.x % tiles * embedding_threads + threadIdx.x) * pack_width<T>;
 }
 
 /// y[i] = scale * table[ids[i]]: `tiles` blocks for each i. Bytes floor: the rows of the table, and y.
@@ -27,7 +27,7 @@ GYRE_KERNEL void __launch_bounds__(embedding_threads)
     embed_rows(matrix_view<const T> table, const token* ids, compute_t<T> scale, matrix_view<T> y, unsigned tiles) {
   const auto i = static_cast<index>(blockIdx.x / tiles);
   const index j = embedding_column<T>(tiles), left = y.cols - j;
-  compute_t<T> x[pack_lanes<T>];
+  compute_t<T> x[pack_width<T>];
   load_lanes<Wide>(table[ids[i]] + j, left, x);
   GYRE_UNROLL for (compute_t<T>& each : x) each *= scale;
   store_lanes<Wide>(x, left, y[i] + j);
@@ -46,7 +46,7 @@ template <bool Wide, class T, class G>
 GYRE_KERNEL void __launch_bounds__(embedding_threads)
     embed_backward_rows(matrix_view<const T> dy, const token* ids, const std::int32_t* rows, index count, compute_t<T> scale,
                         matrix_view<G> dtable, unsigned tiles) {
-  constexpr int lanes = pack_lanes<T>;
+  constexpr int lanes = pack_width<T>;
   const auto first = static_cast<index>(blockIdx.x / tiles);
   const token id = ids[first];
   if (first > 0 && ids[first - 1] == id) return;

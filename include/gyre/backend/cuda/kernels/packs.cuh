@@ -54,6 +54,36 @@ bool whole_packs(index cols, matrix_view<X>... x) {
   return cols % pack_width<T> == 0 && rows_at_packs(x...);
 }
 
+/// x = from[0 .. N), in packs where `Wide`; 0 for elements from `left` on, which are not read.
+template <bool Wide, class T, int N>
+GYRE_DEVICE void load_lanes(const T* from, index left, compute_t<T> (&x)[N]) {
+  constexpr int lanes = pack_width<T>;
+  static_assert(N % lanes == 0);
+  if (Wide && left >= N) {
+    GYRE_UNROLL for (int i = 0; i < N; i += lanes) {
+      const pack<T, lanes> p = *reinterpret_cast<const pack<T, lanes>*>(from + i);
+      GYRE_UNROLL for (int j = 0; j < lanes; ++j) x[i + j] = widen(p.at[j]);
+    }
+  } else {
+    GYRE_UNROLL for (int i = 0; i < N; ++i) x[i] = i < left ? widen(from[i]) : compute_t<T>(0);
+  }
+}
+/// to[0 .. N) = x, of which elements from `left` on are not written.
+template <bool Wide, class T, int N>
+GYRE_DEVICE void store_lanes(const compute_t<T> (&x)[N], index left, T* to) {
+  constexpr int lanes = pack_width<T>;
+  static_assert(N % lanes == 0);
+  if (Wide && left >= N) {
+    GYRE_UNROLL for (int i = 0; i < N; i += lanes) {
+      pack<T, lanes> p;
+      GYRE_UNROLL for (int j = 0; j < lanes; ++j) p.at[j] = narrow<T>(x[i + j]);
+      *reinterpret_cast<pack<T, lanes>*>(to + i) = p;
+    }
+  } else {
+    GYRE_UNROLL for (int i = 0; i < N; ++i) if (i < left) to[i] = narrow<T>(x[i]);
+  }
+}
+
 }  // namespace detail
 
 GYRE_END

@@ -1,7 +1,7 @@
 // Sums over long vectors, in double and in a fixed order: each block sums a chunk, then one block sums the chunks.
 #pragma once
 
-#include <gyre/backend/cuda/kernels/pack.cuh>
+#include <gyre/backend/cuda/kernels/packs.cuh>
 
 GYRE_BEGIN
 
@@ -13,7 +13,7 @@ inline constexpr int sum_packs = 16;
 
 /// Scalars of a block. Does not depend on the device, so neither does the sum.
 template <class T>
-inline constexpr index sum_chunk = static_cast<index>(sum_threads) * sum_packs* pack_lanes<T>;
+inline constexpr index sum_chunk = static_cast<index>(sum_threads) * sum_packs* pack_width<T>;
 
 /// sums[b] = sum of term(at, left) over the packs of chunk b: `at` is the pack's first scalar, `left` how many there are from it on
 /// (none or less: the term is 0).
@@ -22,7 +22,7 @@ GYRE_KERNEL void __launch_bounds__(sum_threads) sum_of_chunks(index count, Term 
   const index first = static_cast<index>(blockIdx.x) * sum_chunk<T>;
   double sum = 0;
   for (int n = 0; n < sum_packs; ++n) {
-    const index at = first + (n * static_cast<index>(sum_threads) + static_cast<index>(threadIdx.x)) * pack_lanes<T>;
+    const index at = first + (n * static_cast<index>(sum_threads) + static_cast<index>(threadIdx.x)) * pack_width<T>;
     sum += term.template operator()<Wide>(at, count - at);
   }
   sum = block_sum<sum_threads>(sum);
@@ -42,7 +42,7 @@ struct value_term {
   const T* x;
   template <bool Wide>
   GYRE_DEVICE double operator()(index at, index left) const {
-    compute_t<T> value[pack_lanes<T>];
+    compute_t<T> value[pack_width<T>];
     load_lanes<Wide>(x + at, left, value);
     double sum = 0;
     GYRE_UNROLL for (const compute_t<T> each : value) sum += static_cast<double>(each);
@@ -54,7 +54,7 @@ struct square_term {
   const T* x;
   template <bool Wide>
   GYRE_DEVICE double operator()(index at, index left) const {
-    compute_t<T> value[pack_lanes<T>];
+    compute_t<T> value[pack_width<T>];
     load_lanes<Wide>(x + at, left, value);
     double sum = 0;
     GYRE_UNROLL for (const compute_t<T> each : value) sum += static_cast<double>(each) * static_cast<double>(each);

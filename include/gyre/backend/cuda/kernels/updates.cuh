@@ -2,7 +2,7 @@
 // written, once.
 #pragma once
 
-#include <gyre/backend/cuda/kernels/pack.cuh>
+#include <gyre/backend/cuda/kernels/packs.cuh>
 #include <gyre/ops/updates.hpp>
 
 GYRE_BEGIN
@@ -14,7 +14,7 @@ inline constexpr unsigned update_threads = 256;
 /// Calls body(at, left) for the packs of vectors of `count` scalars T: `at` is the pack's first, `left` how many there are from it on.
 template <bool Wide, class T, class Body>
 GYRE_KERNEL void __launch_bounds__(update_threads) for_each_pack(index count, Body body) {
-  const index at = thread_number() * pack_lanes<T>;
+  const index at = thread_number() * pack_width<T>;
   body.template operator()<Wide>(at, count - at);
 }
 
@@ -27,13 +27,13 @@ struct combine_pack {
   template <bool Wide>
   GYRE_DEVICE void operator()(index at, index left) const {
     const compute_t<T> by_x = widen(a), by_y = widen(b);
-    compute_t<T> from[pack_lanes<T>], to[pack_lanes<T>];
+    compute_t<T> from[pack_width<T>], to[pack_width<T>];
     load_lanes<Wide>(x + at, left, from);
     if (by_y == compute_t<T>(0)) {  // y may hold anything
-      GYRE_UNROLL for (int j = 0; j < pack_lanes<T>; ++j) to[j] = by_x * from[j];
+      GYRE_UNROLL for (int j = 0; j < pack_width<T>; ++j) to[j] = by_x * from[j];
     } else {
       load_lanes<Wide>(y + at, left, to);
-      GYRE_UNROLL for (int j = 0; j < pack_lanes<T>; ++j) to[j] = by_x * from[j] + by_y * to[j];
+      GYRE_UNROLL for (int j = 0; j < pack_width<T>; ++j) to[j] = by_x * from[j] + by_y * to[j];
     }
     store_lanes<Wide>(to, left, y + at);
   }
@@ -73,12 +73,12 @@ struct adamw_pack {
         correction(static_cast<C>(1 / n.v_correction)) {}
   template <bool Wide>
   GYRE_DEVICE void operator()(index at, index left) const {
-    C gradient[pack_lanes<T>], first[pack_lanes<T>], second[pack_lanes<T>], weight[pack_lanes<T>];
+    C gradient[pack_width<T>], first[pack_width<T>], second[pack_width<T>], weight[pack_width<T>];
     load_lanes<Wide>(g + at, left, gradient);
     load_lanes<Wide>(m + at, left, first);
     load_lanes<Wide>(v + at, left, second);
     load_lanes<Wide>(w + at, left, weight);
-    GYRE_UNROLL for (int j = 0; j < pack_lanes<T>; ++j) {
+    GYRE_UNROLL for (int j = 0; j < pack_width<T>; ++j) {
       const C scaled = moments.scale * gradient[j];
       first[j] = moments.first(scaled, first[j]);
       second[j] = moments.second(scaled, second[j]);
@@ -102,12 +102,12 @@ struct clipped_moments_term {
       : g(g_), m(m_), v(v_), moments(n.gradient_scale, n.beta1, n.beta2), floor(static_cast<C>(n.v_floor)) {}
   template <bool Wide>
   GYRE_DEVICE double operator()(index at, index left) const {
-    C gradient[pack_lanes<T>], first[pack_lanes<T>], second[pack_lanes<T>];
+    C gradient[pack_width<T>], first[pack_width<T>], second[pack_width<T>];
     load_lanes<Wide>(g + at, left, gradient);
     load_lanes<Wide>(m + at, left, first);
     load_lanes<Wide>(v + at, left, second);
     double sum = 0;
-    GYRE_UNROLL for (int j = 0; j < pack_lanes<T>; ++j) {
+    GYRE_UNROLL for (int j = 0; j < pack_width<T>; ++j) {
       const C scaled = moments.scale * gradient[j];
       first[j] = moments.first(scaled, first[j]);
       second[j] = moments.second(scaled, second[j]);
@@ -135,11 +135,11 @@ struct atan2_pack {
         correction(static_cast<C>(1 / n.v_correction)) {}
   template <bool Wide>
   GYRE_DEVICE void operator()(index at, index left) const {
-    C first[pack_lanes<T>], second[pack_lanes<T>], weight[pack_lanes<T>];
+    C first[pack_width<T>], second[pack_width<T>], weight[pack_width<T>];
     load_lanes<Wide>(m + at, left, first);
     load_lanes<Wide>(v + at, left, second);
     load_lanes<Wide>(w + at, left, weight);
-    GYRE_UNROLL for (int j = 0; j < pack_lanes<T>; ++j) weight[j] -=
+    GYRE_UNROLL for (int j = 0; j < pack_width<T>; ++j) weight[j] -=
         shrink * weight[j] + rate * std::atan2(first[j], std::sqrt(second[j] * correction));
     store_lanes<Wide>(weight, left, w + at);
   }
