@@ -35,7 +35,7 @@ void check_operation(gyre::index trials) {
   shuffled_cuda right;
   const parity::suite_options options{.seed = 100,
                                       .trials = gyre::simt::machine::watches_accesses() ? (trials + 5) / 6 : trials,
-                                      .program = "./run parity --right cuda"};
+                                      .program = "./run parity --right simulated_cuda"};
   const parity::outcome o = parity::run_check(parity::check_of<Op, T>(left, right), options);
   INFO(gyre::operation_names[static_cast<std::size_t>(Op)]);
   INFO(o.failure);

@@ -1,21 +1,19 @@
-// Compares the `cpu` backend with the reference, operation by operation: parity --help.
+// Compares a backend with the reference, operation by operation: parity --help.
 #include <iostream>
 #include <string>
 #include <vector>
 
-#include <gyre/backend/cpu.hpp>
-#include <gyre/backend/reference.hpp>
-#include <gyre/parity/files.hpp>
-
-#include "support/arguments.hpp"
+#include "../support/arguments.hpp"
+#include "trials.hpp"
 
 namespace {
 
 constexpr const char* purpose =
-    R"(Runs every operation of the contract on the reference and on the cpu backend, from the same operands, and prints a table of the
+    R"(Runs every operation of the contract on the reference and on another backend, from the same operands, and prints a table of the
 worst errors beside what they may be. docs/parity.md explains it.
 
-  parity                                 the table: all operations, float and double
+  parity                                 the table: all operations of the cpu backend, float and double
+  parity --right simulated_cuda          of the cuda backend's kernels, on the interpreter
   parity --operation attention           one operation, float
   parity --operation attention --type double --seed 7 --sizes sequences=2,length=33,kv_heads=1,sharing=5,width=8
                                          one trial, as a failure prints it; sizes that are left out are 0
@@ -25,17 +23,6 @@ worst errors beside what they may be. docs/parity.md explains it.
                                          compares that program's results, tensors output.o and output.lse)";
 
 using gyre::parity::check;
-
-/// All operations, with one or both scalar types.
-struct trials {
-  std::vector<check> checks;
-  std::vector<gyre::parity::trial_files> files;
-};
-template <class T>
-void add(trials& all, gyre::reference& left, gyre::cpu& right) {
-  for (check& c : gyre::parity::all_checks<T>(left, right)) all.checks.push_back(std::move(c));
-  for (gyre::parity::trial_files& f : gyre::parity::all_files<T>(left, right)) all.files.push_back(std::move(f));
-}
 
 /// The one of that operation; --type has left one type.
 template <class Found>
@@ -47,6 +34,8 @@ const Found& find(const std::vector<Found>& all, gyre::operation of) {
 
 int run(int count, const char* const* values) {
   examples::arguments given(count, values, purpose);
+  const std::string backend =
+      given.choice("right", {"cpu", "simulated_cuda"}, "cpu", "the backend that is compared with the reference");
   const std::string operation = given.text("operation", "", "one operation of the contract");
   const std::string type = given.choice("type", {"float", "double"}, "float", "scalars of that operation");
   const std::string sizes = given.text("sizes", "", "one trial of that operation");
@@ -59,11 +48,16 @@ int run(int count, const char* const* values) {
   if (!given.ready()) return 0;
 
   const gyre::operation wanted = operation.empty() ? gyre::operation::count : gyre::parity::operation_named(operation);
-  gyre::reference left;
-  gyre::cpu right(threads);
-  trials all;
-  if (operation.empty() || type == "float") add<float>(all, left, right);
-  if (operation.empty() || type == "double") add<double>(all, left, right);
+  const bool floats = operation.empty() || type == "float", doubles = operation.empty() || type == "double";
+  examples::trials all;
+  if (backend == "cpu") {
+    if (floats) examples::add_cpu<float>(all, threads);
+    if (doubles) examples::add_cpu<double>(all, threads);
+  } else {
+    if (floats) examples::add_simulated_cuda<float>(all);
+    if (doubles) examples::add_simulated_cuda<double>(all);
+    options.program += " --right " + backend;
+  }
   if (!sizes.empty()) {
     const std::vector<std::string> words{"--operation", operation, "--type", type, "--seed", std::to_string(options.seed),
                                          "--sizes",     sizes};

@@ -1,0 +1,13 @@
+#include "models.hpp"
+
+namespace gyre_test {
+
+template <>
+expected_steps steps_in_bounded_numbers<huginn_like<5>>(const input& from) {
+  gyre::parity::choosing device;
+  recording calls =
+      gyre::parity::record_steps<huginn_like<5>, gyre::parity::bounded_precision<float>>(device, from, gyre::adamw{});
+  return {std::move(calls), device.choices()};
+}
+
+}  // namespace gyre_test

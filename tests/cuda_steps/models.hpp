@@ -1,0 +1,70 @@
+// Models of awkward sizes whose training steps run on the interpreter, and recordings of them: a unit for each side, for the
+// compiler's sake.
+#pragma once
+
+#include <gyre/compose/mixture.hpp>
+#include <gyre/compose/residual.hpp>
+#include <gyre/layers/depth_attention.hpp>
+#include <gyre/layers/expert_attention.hpp>
+#include <gyre/layers/gated_mlp.hpp>
+#include <gyre/layers/sequence_attention.hpp>
+#include <gyre/model/mixture_model.hpp>
+#include <gyre/model/model.hpp>
+#include <gyre/parity/selection.hpp>
+#include <gyre/parity/step.hpp>
+#include <gyre/simt.hpp>
+#include <gyre/train/adamw.hpp>
+
+namespace gyre_test {
+
+/// Width 40, five heads of 8; `KeyHeads` of them have keys and values. Nothing is a multiple of anything.
+template <int KeyHeads>
+inline constexpr gyre::dims odd{
+    .vocab = 257, .width = 40, .heads = 5, .kv_heads = KeyHeads, .mlp = 56, .context = 129, .mean_steps = 3};
+template <int KeyHeads>
+struct odd_block : gyre::sandwich_block<gyre::sequence_attention<odd<KeyHeads>>, gyre::gated_mlp<odd<KeyHeads>>> {};
+
+/// Prelude, core and coda of one block each.
+template <int KeyHeads>
+struct huginn_like
+    : gyre::model<odd<KeyHeads>, gyre::prelude<odd_block<KeyHeads>>,
+                  gyre::recurrent<gyre::stack<1, odd_block<KeyHeads>>, gyre::inject::concat>, gyre::coda<odd_block<KeyHeads>>> {
+};
+
+/// Depth attention, sequence attention with tied mixed projections, and eight experts of which two are active.
+struct dreamer_like
+    : gyre::mixture_model<
+          odd<1>,
+          gyre::mixture<gyre::sequential, gyre::depth_attention<odd<1>, gyre::depth_attention_options{}>,
+                        gyre::sequence_attention<
+                            odd<1>, gyre::attention_options{.projections = {.count = 3, .active = 2, .router_width = 8}}>,
+                        gyre::expert_attention<odd<1>, gyre::experts{.count = 8, .active = 2, .router_width = 8}>>> {};
+
+using gyre::parity::recording;
+using input = gyre::parity::step_input<float>;
+
+struct expected_steps {
+  recording calls;
+  gyre::parity::selections choices;
+};
+template <class Model>
+expected_steps steps_in_bounded_numbers(const input&);
+
+struct steps_of_backend {
+  recording calls;
+  gyre::parity::replay_counts replayed;
+};
+template <class Model>
+steps_of_backend steps_on_cpu(const input&, const gyre::parity::selections&);
+/// On the interpreter, the threads of every launch in that order.
+template <class Model>
+steps_of_backend steps_on_cuda(const input&, const gyre::parity::selections&, gyre::simt::thread_order);
+
+/// Sequences of 1, 7 and 129 tokens; three steps of the recurrence, two of them with gradients.
+template <class Model>
+input make_input(gyre::depth_draw draw, int steps) {
+  constexpr gyre::index lengths[] = {1, 7, 129};
+  return gyre::parity::make_step_input<Model, float>(lengths, draw, gyre::seed{3}, steps);
+}
+
+}  // namespace gyre_test
