@@ -110,8 +110,8 @@ struct gather_elements {
   }
 };
 
-/// The most blocks whose sums one block adds up afterwards: about what a large GPU runs at once.
-inline constexpr index product_sum_blocks = 1024;
+/// The most blocks whose sums one block adds up afterwards: four for each multiprocessor of a large GPU.
+inline constexpr index product_sum_blocks = 512;
 constexpr index blocks_of_product_sum(index rows) {
   constexpr index warps = elementwise_threads / warp_lanes;
   const index blocks = (rows + warps - 1) / warps;

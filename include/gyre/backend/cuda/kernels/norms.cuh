@@ -1,6 +1,7 @@
 // Kernels of norms: one row for each warp, or for each block where rows are long.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include <gyre/backend/cuda/kernels/packs.cuh>
@@ -17,13 +18,17 @@ inline constexpr unsigned short_row_threads = warp_lanes, row_threads = 128, lon
 /// Threads of a block that has a row for every `Threads`.
 template <unsigned Threads>
 inline constexpr unsigned threads_of_rows = Threads > row_threads ? Threads : row_threads;
+/// Blocks that a multiprocessor must be able to hold, with threads of `registers` each of its 65536. Said, because without a number
+/// the compiler spills a few to make room for more blocks.
+template <unsigned Threads, unsigned Registers>
+inline constexpr unsigned blocks_of_rows = (std::max)(65536 / Registers / threads_of_rows<Threads>, 1u);
 
 /// Calls f(k, column) for every pack of a row that is this thread's; the first kept_packs have numbers k, the others kept_packs.
 template <unsigned Threads, int Width, class F>
 GYRE_DEVICE void for_packs_of_row(index cols, F f) {
-  constexpr index step = static_cast<index>(Threads) * Width;
-  const index first = static_cast<index>(threadIdx.x % Threads) * Width;
-  GYRE_UNROLL for (int k = 0; k < kept_packs; ++k) if (first + k * step < cols) f(k, first + k * step);
+  constexpr int step = static_cast<int>(Threads) * Width;
+  const int first = static_cast<int>(threadIdx.x % Threads) * Width;
+  GYRE_UNROLL for (int k = 0; k < kept_packs; ++k) if (first + k * step < cols) f(k, index{first + k * step});
   for (index j = first + kept_packs * step; j < cols; j += step) f(kept_packs, j);
 }
 template <unsigned Threads, class C>
@@ -44,7 +49,7 @@ GYRE_DEVICE S square_root(S x) {
 
 /// y = norm of x, or of sum = x + f where Add.
 template <unsigned Threads, int Width, bool Add, class T, class S>
-GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>)
+GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Threads, 64>)
     normalise_rows(matrix_view<const T> x, matrix_view<const T> f, const T* gain, S eps, matrix_view<T> sum, matrix_view<T> y,
                    S* rstd) {
   const index row = row_of_thread<Threads>();
@@ -78,7 +83,7 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>)
 /// dx += rstd (gain dy - unit mean(gain dy unit)), unit = x rstd, of `rows_of_block` rows in every block. Where Sum, no row has
 /// more than the packs that are kept, and row blockIdx.x of `partial` is the sum of dy unit over the block's rows.
 template <unsigned Threads, int Width, bool Sum, class T, class G, class S>
-GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>)
+GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Threads, 168>)
     normalise_rows_backward(matrix_view<const T> x, const T* gain, const S* rstd, matrix_view<const T> dy, matrix_view<T> dx,
                             index rows_of_block, G* partial) {
   constexpr unsigned at_once = threads_of_rows<Threads> / Threads;
@@ -161,7 +166,7 @@ struct gain_terms {
 
 /// Every row of y to mean 0 and variance 1.
 template <unsigned Threads, int Width, class T>
-GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>) standardise_rows(matrix_view<T> y) {
+GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Threads, 128>) standardise_rows(matrix_view<T> y) {
   using C = compute_t<T>;
   const index row = row_of_thread<Threads>();
   if (row >= y.rows) return;
@@ -187,7 +192,7 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>) standardise_rows(ma
 
 /// change (rows, 2): the length of x - before, and that of x.
 template <unsigned Threads, int Width, class T, class S>
-GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>)
+GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Threads, 64>)
     change_of_rows(matrix_view<const T> x, matrix_view<const T> before, S* change) {
   const index row = row_of_thread<Threads>();
   if (row >= x.rows) return;
