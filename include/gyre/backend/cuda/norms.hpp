@@ -8,9 +8,9 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Bytes that must move at least, of s a scalar: rms_norm 2 s an element, add_rms_norm 4 s, rms_norm_backward 4 s (x, dy, dx, dx),
-/// standardise 2 s, row_change 2 s. They do where rows are packs and fit a block's registers (kept_packs): then rows are read
-/// once, and dgain costs its partial sums besides. Otherwise rows are read twice, and dgain reads x and dy again.
+/// Bytes that must move at least, of s a scalar: rms_norm, standardise and row_change 2 s an element, add_rms_norm 4 s,
+/// rms_norm_backward 4 s (x, dy, dx, dx). They do where rows are packs and fit the registers of 512 threads (kept_packs): then
+/// rows are read once, and dgain costs its partial sums besides. Otherwise rows are read twice, and dgain reads x and dy again.
 template <class Backend>
 struct cuda_norms {
   template <class T, class S>

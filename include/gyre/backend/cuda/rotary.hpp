@@ -12,8 +12,8 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Bytes that must move, of s a scalar: rotations 2 s an element (angles come from the cache but for the first heads), column_sum
-/// 1 s, and its partial sums besides.
+/// Bytes that must move, of s a scalar: rotations 2 s an element (angles come from the cache but for the first heads),
+/// column_sum 1 s, and its partial sums besides.
 template <class Backend>
 struct cuda_rotary {
   template <class T>

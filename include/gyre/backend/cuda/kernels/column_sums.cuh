@@ -19,7 +19,7 @@ constexpr index partials_of(index rows) { return (rows + rows_of_partial(rows) -
 inline constexpr unsigned column_sum_threads = 256;
 
 /// Sums the columns of blockIdx.y's rows: rows r of them belong to warp r modulo the block's warps, a lane has Width columns.
-/// body.operator()<Width>(row, column) is a pack of terms. Assigns row blockIdx.y of sums, or with `accumulate` adds to its row 0.
+/// body.operator()<Width>(row, column) is a pack of terms. Assigns row blockIdx.y of sums, or adds to row 0 with `accumulate`.
 template <int Width, class G, class Body>
 GYRE_KERNEL void __launch_bounds__(column_sum_threads)
     sum_columns(index rows, index cols, index rows_of_block, Body body, G* sums, bool accumulate) {

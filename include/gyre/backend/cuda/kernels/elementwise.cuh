@@ -12,14 +12,14 @@ namespace detail {
 inline constexpr unsigned elementwise_threads = 256;
 
 /// How the threads of a grid of one dimension share a matrix: a block has elementwise_threads / lanes rows and `lanes` packs of
-/// each; blocks go through the tiles of lanes packs that a row has, then through the rows. Powers of two and 32 bits, so that no
-/// element costs a division.
+/// each; blocks go through the tiles of `lanes` packs that a row has, then through the rows. Powers of two and 32 bits, so that
+/// no element costs a division.
 struct element_grid {
   index rows, cols;
   unsigned tiles, lane_bits;  // tiles of a row; lanes are 1 << lane_bits
 };
 
-/// Calls body.operator()<n>(row, column) for n elements of a row from `column` on, n Width or 1, for every element of the matrix.
+/// Calls body.operator()<n>(row, column) for n elements of a row from `column` on, n Width or 1, until all elements had theirs.
 template <int Width, class Body>
 GYRE_KERNEL void __launch_bounds__(elementwise_threads) for_each_element(element_grid grid, Body body) {
   const unsigned lane = threadIdx.x & ((1u << grid.lane_bits) - 1);
@@ -118,7 +118,7 @@ constexpr index blocks_of_product_sum(index rows) {
   return blocks < product_sum_blocks ? blocks : product_sum_blocks;
 }
 
-/// sums[block] = sum of x y over the block's rows: row r belongs to warp r modulo the warps of the grid, lanes share its columns.
+/// sums[block] = sum of x y over the block's rows: row r belongs to warp r modulo the warps of the grid, lanes share columns.
 template <int Width, class T, class G>
 GYRE_KERNEL void __launch_bounds__(elementwise_threads) sum_products(matrix_view<const T> x, matrix_view<const T> y, G* sums) {
   constexpr index warps = elementwise_threads / warp_lanes;

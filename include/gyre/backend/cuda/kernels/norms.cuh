@@ -18,12 +18,12 @@ inline constexpr unsigned short_row_threads = warp_lanes, row_threads = 128, lon
 /// Threads of a block that has a row for every `Threads`.
 template <unsigned Threads>
 inline constexpr unsigned threads_of_rows = Threads > row_threads ? Threads : row_threads;
-/// Blocks that a multiprocessor must be able to hold, with threads of `registers` each of its 65536. Said, because without a number
-/// the compiler spills a few to make room for more blocks.
+/// Blocks that a multiprocessor of 65536 registers must be able to hold. Said, because without a number the compiler spills a
+/// few registers to make room for more blocks. Numbers of registers: those that sm_80 needs without spilling.
 template <unsigned Threads, unsigned Registers>
 inline constexpr unsigned blocks_of_rows = (std::max)(65536 / Registers / threads_of_rows<Threads>, 1u);
 
-/// Calls f(k, column) for every pack of a row that is this thread's; the first kept_packs have numbers k, the others kept_packs.
+/// Calls f(k, column) for every pack of a row that is this thread's; the first ones are numbered, all others have kept_packs.
 template <unsigned Threads, int Width, class F>
 GYRE_DEVICE void for_packs_of_row(index cols, F f) {
   constexpr int step = static_cast<int>(Threads) * Width;
