@@ -1,5 +1,6 @@
 // Grouped products beyond what trials reach: bf16, matrices that lie as aligned copies need them, memory that ends where the
 // operands do, rows among others, offsets beyond 2^31.
+#include "device_matrix.hpp"
 #include "suite.hpp"
 
 #include <cmath>
@@ -12,35 +13,7 @@
 namespace {
 
 using gyre::index, gyre::matrix_view;
-using gyre_test::shuffled_cuda;
-
-double wide(double x) { return x; }
-double wide(float x) { return x; }
-double wide(__nv_bfloat16 x) { return __bfloat162float(x); }
-
-/// Numbers that depend on their place alone.
-template <class T>
-T number(index i, index j) {
-  const auto mixed =
-      (static_cast<std::uint64_t>(i) * 2654435761u + static_cast<std::uint64_t>(j) * 40503u + 12345u) * 6364136223846793005u;
-  return gyre::detail::narrow<T>(static_cast<gyre::detail::compute_t<T>>(static_cast<double>(mixed >> 40) / 8388608.0 - 1));
-}
-
-/// A matrix in device memory of its own, which ends with its last element.
-template <class T>
-struct matrix {
-  gyre::simt::device_array<T> memory;
-  matrix_view<T> view;
-
-  matrix(gyre::simt::machine& m, index rows, index cols, index stride, index shift, const char* name)
-      : memory(m.allocate<T>(static_cast<std::size_t>(rows == 0 ? 0 : shift + (rows - 1) * stride + cols), name)),
-        view(memory.data() + shift, rows, cols, stride) {}
-  void fill(index salt) {
-    for (index i = 0; i < view.rows; ++i)
-      for (index j = 0; j < view.cols; ++j) view[i][j] = number<T>(i + salt, j);
-  }
-  operator matrix_view<const T>() const { return view; }
-};
+using gyre_test::device_matrix, gyre_test::number, gyre_test::shuffled_cuda, gyre_test::wide;
 
 struct sizes {
   std::vector<std::int32_t> offsets;
@@ -68,22 +41,22 @@ class grouped {
     for (const bool accumulate : {false, true}) {
       INFO((accumulate ? "accumulates" : "assigns"));
       start();
-      b_.grouped_product(const_view(x), weights(), groups(), y.view, accumulate);
+      b_.grouped_product(x.read(), weights(), groups(), y.view, accumulate);
       for_each_row([&](index i, index g) {
         for (index o = 0; o < s_.out; ++o)
-          compare(wide(y.view[i][o]), s_.in, accumulate ? wide(number<T>(i + 2, o)) : 0, precision<T>(),
-                  [&](index k) { return wide(x.view[i][k]) * wide(at(w, g)[o][k]); });
+          compare<T>(wide(y.view[i][o]), s_.in, accumulate ? wide(number<T>(i + 2000, o)) : 0,
+                     [&](index k) { return wide(x.view[i][k]) * wide(at(w, g)[o][k]); });
       });
       start();
-      b_.grouped_product_input_gradient(const_view(y), weights(), groups(), x.view, accumulate);
+      b_.grouped_product_input_gradient(y.read(), weights(), groups(), x.view, accumulate);
       for_each_row([&](index i, index g) {
         for (index k = 0; k < s_.in; ++k)
-          compare(wide(x.view[i][k]), s_.out, accumulate ? wide(number<T>(i + 1, k)) : 0, precision<T>(),
-                  [&](index o) { return wide(y.view[i][o]) * wide(at(w, g)[o][k]); });
+          compare<T>(wide(x.view[i][k]), s_.out, accumulate ? wide(number<T>(i + 1000, k)) : 0,
+                     [&](index o) { return wide(y.view[i][o]) * wide(at(w, g)[o][k]); });
       });
     }
     start();
-    b_.grouped_product_weight_gradient(const_view(y), const_view(x), groups(), first_of(dw));
+    b_.grouped_product_weight_gradient(y.read(), x.read(), groups(), first_of(dw));
     for (index g = first(); g <= last(); ++g) {
       const index begin = s_.offsets[static_cast<std::size_t>(g)], end = s_.offsets[static_cast<std::size_t>(g) + 1];
       for (index o = 0; o < s_.out; ++o)
@@ -91,21 +64,21 @@ class grouped {
           if (begin == end && !std::isnan(wide(at(dw, g)[o][k])))
             FAIL("wrote to the matrix of group " << g << ", which has no rows");  // fresh memory holds NaN
           else if (begin < end)
-            compare(wide(at(dw, g)[o][k]), end - begin, wide(number<G>(o + 3 + g, k)), precision<G>(),
-                    [&](index i) { return wide(y.view[begin + i][o]) * wide(x.view[begin + i][k]); });
+            compare<G>(wide(at(dw, g)[o][k]), end - begin, wide(number<G>(o + 3 + g, k)),
+                       [&](index i) { return wide(y.view[begin + i][o]) * wide(x.view[begin + i][k]); });
     }
   }
 
   /// Whether row `i` alone gives the bits that it has among all.
   void check_alone(index i) {
     start();
-    b_.grouped_product(const_view(x), weights(), groups(), y.view, false);
+    b_.grouped_product(x.read(), weights(), groups(), y.view, false);
     std::vector<T> among(y.view[i], y.view[i] + s_.out);
     index g = 0;
     while (s_.offsets[static_cast<std::size_t>(g) + 1] <= i) ++g;
     std::vector<std::int32_t> all(offsets_.begin(), offsets_.end());
     for (std::size_t n = 0; n < all.size(); ++n) offsets_[n] = static_cast<index>(n) > g;
-    b_.grouped_product(const_view(x).slice(i, 1), weights(), groups(), y.view.slice(0, 1), false);
+    b_.grouped_product(x.read().slice(i, 1), weights(), groups(), y.view.slice(0, 1), false);
     std::copy(all.begin(), all.end(), offsets_.begin());
     REQUIRE(std::memcmp(among.data(), y.view[0], sizeof(T) * among.size()) == 0);
   }
@@ -113,7 +86,6 @@ class grouped {
  private:
   using nothing = gyre::detail::nothing_prepared<T>;
   gyre::simt::machine& device() { return b_.device().machine(); }
-  static matrix_view<const T> const_view(const matrix<T>& m) { return m; }
   index rows() const { return s_.offsets.back(); }
   index count() const { return static_cast<index>(s_.offsets.size()) - 1; }
   index first() const {
@@ -156,21 +128,14 @@ class grouped {
       for (index i = s_.offsets[static_cast<std::size_t>(g)]; i < s_.offsets[static_cast<std::size_t>(g) + 1]; ++i) f(i, g);
   }
 
-  struct rounding {
-    double sums, result;
-  };
-  template <class X>
-  static rounding precision() {
-    const double eps = std::numeric_limits<gyre::detail::compute_t<T>>::epsilon();
-    return {eps, std::is_same_v<X, __nv_bfloat16> ? 1.0 / 256 : 0};
-  }
   /// The contract's tolerance of sums; rounding to bf16 besides.
-  template <class Term>
-  static void compare(double value, index n, double old, rounding r, Term term) {
+  template <class Result, class Term>
+  static void compare(double value, index n, double old, Term term) {
+    constexpr double epsilon = std::numeric_limits<gyre::detail::compute_t<T>>::epsilon();
     double sum = old, size = std::abs(old);
     for (index k = 0; k < n; ++k) sum += term(k), size += std::abs(term(k));
-    const double tolerance = 2 * static_cast<double>(n + 1) * r.sums * size;
-    if (!(std::abs(value - sum) <= tolerance + r.result * (std::abs(sum) + tolerance)))
+    const double tolerance = 2 * static_cast<double>(n + 1) * epsilon * size;
+    if (!(std::abs(value - sum) <= tolerance + gyre_test::rounding_of_result<Result> * (std::abs(sum) + tolerance)))
       FAIL("got " << value << " for " << sum << ", of " << n << " terms");
   }
 
@@ -179,7 +144,7 @@ class grouped {
   gyre::simt::device_array<std::int32_t> offsets_;
 
  public:
-  matrix<T> x, y;
+  device_matrix<T> x, y;
   gyre::simt::device_array<T> w;
   gyre::simt::device_array<G> dw;
 };
