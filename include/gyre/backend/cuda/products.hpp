@@ -55,7 +55,7 @@ struct cuda_products {
            groups.stride, " scalars apart");
     const dim3 blocks(static_cast<unsigned>(groups.count * product_tiles(dw.rows) * product_tiles(dw.cols)));
     simt::launch(multiply_group_columns<T, G>, blocks, product_threads, 0, device().stream(), dy, lines_aligned(dy), x,
-                 lines_aligned(x), groups, dw);
+                 lines_aligned(x), groups, dw, matrices_aligned(dw, groups));
   }
 
  private:
@@ -64,10 +64,9 @@ struct cuda_products {
                      bool accumulate) {
     check_groups(call, groups, a.rows);
     if (c.size() == 0) return;
-    const bool aligned_w = lines_aligned(w) && aligned(static_cast<std::uintptr_t>(groups.stride) * sizeof(T));
     const dim3 blocks(static_cast<unsigned>(grouped_tiles(a.rows, groups.count) * product_tiles(c.cols)));
-    simt::launch(multiply_groups<T, AlongW>, blocks, product_threads, 0, device().stream(), a, lines_aligned(a), w, aligned_w,
-                 groups, c, accumulate);
+    simt::launch(multiply_groups<T, AlongW>, blocks, product_threads, 0, device().stream(), a, lines_aligned(a), w,
+                 matrices_aligned(w, groups), groups, c, lines_aligned(c), accumulate);
   }
   /// What the host can know of offsets that lie on the device.
   static void check_groups(const char* call, row_groups groups, index rows) {
@@ -77,8 +76,12 @@ struct cuda_products {
   }
   static bool aligned(std::uintptr_t bytes) { return bytes % 16 == 0; }
   template <class T>
-  static bool lines_aligned(matrix_view<const T> x) {
+  static bool lines_aligned(matrix_view<T> x) {
     return aligned(reinterpret_cast<std::uintptr_t>(x.data)) && aligned(static_cast<std::uintptr_t>(x.stride) * sizeof(T));
+  }
+  template <class T>
+  static bool matrices_aligned(matrix_view<T> first, row_groups groups) {
+    return lines_aligned(first) && aligned(static_cast<std::uintptr_t>(groups.stride) * sizeof(T));
   }
   auto& device() { return static_cast<Backend&>(*this).device(); }
 };

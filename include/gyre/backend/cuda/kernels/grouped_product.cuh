@@ -40,7 +40,7 @@ GYRE_DEVICE group_part part_of_group(row_groups groups, index tile) {
 template <class T, consecutive AlongW>
 GYRE_KERNEL void __launch_bounds__(product_threads)
     multiply_groups(matrix_view<const T> a, bool aligned_a, matrix_view<const T> w, bool aligned_w, row_groups groups,
-                    matrix_view<T> c, bool accumulate) {
+                    matrix_view<T> c, bool aligned_c, bool accumulate) {
   const index across = product_tiles(c.cols), block = blockIdx.x, column = block % across * product_tile;
   const group_part part = part_of_group(groups, block / across);
   if (part.count <= 0) return;
@@ -49,10 +49,7 @@ GYRE_KERNEL void __launch_bounds__(product_threads)
       {a[part.first], a.stride, part.count, aligned_a},
       {AlongW == consecutive::depth ? matrix + column * w.stride : matrix + column, w.stride, c.cols - column, aligned_w},
       a.cols);
-  store_tile(sums, part.count, c.cols - column, [&](index i, index j, compute_t<T> sum) {
-    T& to = c[part.first + i][column + j];
-    to = narrow<T>(accumulate ? widen(to) + sum : sum);
-  });
+  store_tile<T>(sums, {c[part.first] + column, c.stride, part.count, c.cols - column, aligned_c, accumulate});
 }
 
 /// dw of each group += dy^T x over the group's rows, in their order. A block for each tile of each group's matrix; those of groups
@@ -60,7 +57,7 @@ GYRE_KERNEL void __launch_bounds__(product_threads)
 template <class T, class G>
 GYRE_KERNEL void __launch_bounds__(product_threads)
     multiply_group_columns(matrix_view<const T> dy, bool aligned_dy, matrix_view<const T> x, bool aligned_x, row_groups groups,
-                           matrix_view<G> dw) {
+                           matrix_view<G> dw, bool aligned_dw) {
   const index across = product_tiles(dw.cols), tiles = product_tiles(dw.rows) * across, block = blockIdx.x;
   const index group = block / tiles, row = block % tiles / across * product_tile, column = block % across * product_tile;
   const index first = groups.offsets[group], count = groups.offsets[group + 1] - first;
@@ -69,10 +66,7 @@ GYRE_KERNEL void __launch_bounds__(product_threads)
       {dy[first] + row, dy.stride, dw.rows - row, aligned_dy}, {x[first] + column, x.stride, dw.cols - column, aligned_x},
       count);
   G* const matrix = dw.data + group * groups.stride;
-  store_tile(sums, dw.rows - row, dw.cols - column, [&](index i, index j, compute_t<T> sum) {
-    G& to = matrix[(row + i) * dw.stride + column + j];
-    to = narrow<G>(widen(to) + static_cast<compute_t<G>>(sum));
-  });
+  store_tile<G>(sums, {matrix + row * dw.stride + column, dw.stride, dw.rows - row, dw.cols - column, aligned_dw, true});
 }
 
 }  // namespace detail

@@ -11,10 +11,9 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Sums down and across a tile; bytes of depth that a stage has of each of them: four 16-byte copies, and one step of a line in
-/// shared memory stays odd in units of 16 bytes, which spreads eight lines over all banks. 128 threads have 32 sums each, and
-/// three stages (30 KiB at most) let at least four blocks into a multiprocessor of sm_80, and keep two stages' copies in flight.
-/// Not measured on a GPU.
+/// Sums down and across a tile; bytes of depth that a stage has of each of them: four 16-byte copies. 128 threads have 32 sums
+/// each, and three stages (24 KiB) keep copies of two of them in flight and let as many blocks into a multiprocessor as registers
+/// do. Not measured on a GPU.
 inline constexpr unsigned product_tile = 64, product_stage_bytes = 64, product_threads = 128, product_stages = 3;
 
 /// Which dimension of a factor lies in consecutive scalars: the depth, or the other one, whose size the result has.
@@ -29,27 +28,31 @@ struct product_factor {
   bool aligned;  // `from` and lines to 16 bytes
 };
 
-/// A stage of a factor in shared memory: `lines` of `width` consecutive scalars.
+/// A stage of a factor in shared memory: `lines` of `width` consecutive scalars. The 16-byte pieces of a line are permuted, so that
+/// eight lanes meet no bank twice, be they at eight lines or along one.
 template <class T, consecutive Along>
 struct factor_stage {
   static constexpr unsigned vector = 16 / sizeof(T), depth = product_stage_bytes / sizeof(T);
   static constexpr unsigned lines = Along == consecutive::depth ? product_tile : depth;
-  static constexpr unsigned width = Along == consecutive::depth ? depth : product_tile;
-  static constexpr unsigned pitch = width + vector;
-  static_assert(pitch / vector % 2 == 1);
+  static constexpr unsigned width = Along == consecutive::depth ? depth : product_tile, pieces = width / vector;
+  static constexpr unsigned lines_of_banks = pieces < 8 ? 8 / pieces : 1, permuted = pieces < 8 ? pieces : 8;
 
-  alignas(16) T at[lines][pitch];
+  alignas(16) T scalars[lines * width];
+
+  GYRE_DEVICE static unsigned place(unsigned line, unsigned column) {
+    return line * width + (column / vector ^ line / lines_of_banks % permuted) * vector + column % vector;
+  }
 
   /// Starts copies of `depth` steps of the factor, of which `left` exist; zeros where there is nothing.
   GYRE_DEVICE void copy(const product_factor<T>& f, index first, index left) {
     const T* const from = f.from + (Along == consecutive::depth ? first : first * f.stride);
     const index real_lines = Along == consecutive::depth ? f.outer : left, real = Along == consecutive::depth ? left : f.outer;
     if (f.aligned) {
-      for (unsigned i = threadIdx.x; i < lines * (width / vector); i += product_threads) {
-        const unsigned line = i / (width / vector), column = i % (width / vector) * vector;
+      for (unsigned i = threadIdx.x; i < lines * pieces; i += product_threads) {
+        const unsigned line = i / pieces, column = i % pieces * vector;
         const index more = line < real_lines ? real - column : 0;
         const unsigned there = more < 0 ? 0 : more < vector ? static_cast<unsigned>(more) : vector;
-        __pipeline_memcpy_async(&at[line][column], from + line * f.stride + column, 16, 16 - there * sizeof(T));
+        __pipeline_memcpy_async(&scalars[place(line, column)], from + line * f.stride + column, 16, 16 - there * sizeof(T));
       }
     } else {
       for (unsigned i = threadIdx.x; i < lines * width; i += product_threads) {
@@ -57,9 +60,9 @@ struct factor_stage {
         const bool there = line < real_lines && column < real;
         const T* const source = from + line * f.stride + column;
         if constexpr (sizeof(T) >= 4)
-          __pipeline_memcpy_async(&at[line][column], source, sizeof(T), there ? 0 : sizeof(T));
+          __pipeline_memcpy_async(&scalars[place(line, column)], source, sizeof(T), there ? 0 : sizeof(T));
         else  // fewer bytes than an asynchronous copy can have
-          at[line][column] = there ? *source : narrow<T>(0);
+          scalars[place(line, column)] = there ? *source : narrow<T>(0);
       }
     }
   }
@@ -71,6 +74,7 @@ struct product_sums {
   static constexpr unsigned down = 8, across = 4, lanes_down = product_tile / down, lanes_across = product_tile / across;
   static_assert(lanes_down * lanes_across == product_threads);
   static constexpr unsigned vector = factor_stage<T, AlongA>::vector;
+  static constexpr unsigned run = AlongB == consecutive::depth ? 1 : vector;  // columns that lie beside each other
 
   T sum[down][across] = {};
 
@@ -80,11 +84,12 @@ struct product_sums {
 
   GYRE_DEVICE void add(const factor_stage<T, AlongA>& a, const factor_stage<T, AlongB>& b) {
     GYRE_UNROLL for (unsigned k = 0; k < factor_stage<T, AlongA>::depth; k += vector) {
-      T from_a[vector][down], from_b[vector][across];
-      read<lanes_down>(a, threadIdx.x / lanes_across, k, from_a);
-      read<lanes_across>(b, threadIdx.x % lanes_across, k, from_b);
-      GYRE_UNROLL for (unsigned step = 0; step < vector; ++step) GYRE_UNROLL for (unsigned i = 0; i < down; ++i)
-          GYRE_UNROLL for (unsigned j = 0; j < across; ++j) sum[i][j] += from_a[step][i] * from_b[step][j];
+      T of_b[vector][across];
+      for_each_piece<AlongB, lanes_across, across>(b, threadIdx.x % lanes_across, k,
+                                                   [&](unsigned step, unsigned j, T x) { of_b[step][j] = x; });
+      for_each_piece<AlongA, lanes_down, down>(a, threadIdx.x / lanes_across, k, [&](unsigned step, unsigned i, T x) {
+        GYRE_UNROLL for (unsigned j = 0; j < across; ++j) sum[i][j] += x * of_b[step][j];
+      });
     }
   }
 
@@ -99,17 +104,16 @@ struct product_sums {
     if constexpr (Along == consecutive::depth) return lane + Lanes * i;
     return (lane + Lanes * (i / vector)) * vector + i % vector;
   }
-  template <unsigned Lanes, consecutive Along, unsigned Each>
-  GYRE_DEVICE static void read(const factor_stage<T, Along>& stage, unsigned lane, unsigned k, T (&to)[vector][Each]) {
-    if constexpr (Along == consecutive::depth) GYRE_UNROLL for (unsigned i = 0; i < Each; ++i) {
-        const piece p = *reinterpret_cast<const piece*>(&stage.at[place<Along, Lanes>(lane, i)][k]);
-        GYRE_UNROLL for (unsigned step = 0; step < vector; ++step) to[step][i] = p.at[step];
-      }
-    else
-      GYRE_UNROLL for (unsigned step = 0; step < vector; ++step) GYRE_UNROLL for (unsigned i = 0; i < Each; i += vector) {
-        const piece p = *reinterpret_cast<const piece*>(&stage.at[k + step][place<Along, Lanes>(lane, i)]);
-        GYRE_UNROLL for (unsigned e = 0; e < vector; ++e) to[step][i + e] = p.at[e];
-      }
+  /// Calls f(step, i, x) for the lane's elements at depths k .. k + vector - 1; ascending in the depth for each i.
+  template <consecutive Along, unsigned Lanes, unsigned Each, class F>
+  GYRE_DEVICE static void for_each_piece(const factor_stage<T, Along>& stage, unsigned lane, unsigned k, F f) {
+    constexpr bool deep = Along == consecutive::depth;
+    GYRE_UNROLL for (unsigned n = 0; n < Each; ++n) {  // as many pieces of `vector` as elements
+      const unsigned step = deep ? 0 : n / (Each / vector), i = deep ? n : n % (Each / vector) * vector,
+                     at = place<Along, Lanes>(lane, i);
+      const piece p = *reinterpret_cast<const piece*>(&stage.scalars[deep ? stage.place(at, k) : stage.place(k + step, at)]);
+      GYRE_UNROLL for (unsigned e = 0; e < vector; ++e) f(deep ? e : step, deep ? i : i + e, p.at[e]);
+    }
   }
 };
 
@@ -117,7 +121,7 @@ struct product_sums {
 template <consecutive AlongA, consecutive AlongB>
 struct product_sums<__nv_bfloat16, AlongA, AlongB> {
   using T = __nv_bfloat16;
-  static constexpr unsigned down = 4, across = 8, warp_tile = 32;
+  static constexpr unsigned down = 4, across = 8, run = 2, warp_tile = 32;
   static_assert(product_threads / warp_lanes == (product_tile / warp_tile) * (product_tile / warp_tile));
 
   simt::fragment_c sum[2][4] = {};  // of 16 x 8 sums
@@ -151,8 +155,10 @@ struct product_sums<__nv_bfloat16, AlongA, AlongB> {
   template <consecutive Along>
   GYRE_DEVICE static simt::loaded_matrices<4> load(const factor_stage<T, Along>& stage, unsigned outer, unsigned k,
                                                    unsigned line) {
-    if constexpr (Along == consecutive::depth) return simt::load_matrices<4>(&stage.at[outer + line][k]);
-    return simt::load_matrices<4, true>(&stage.at[k + line][outer]);
+    if constexpr (Along == consecutive::depth)
+      return simt::load_matrices<4>(&stage.scalars[stage.place(outer + line, k)]);
+    else
+      return simt::load_matrices<4, true>(&stage.scalars[stage.place(k + line, outer)]);
   }
 };
 
@@ -184,12 +190,41 @@ GYRE_DEVICE product_sums<T, AlongA, AlongB> multiply_tile(product_factor<T> a, p
   return sums;
 }
 
-/// Calls store(row, column, sum) for the thread's sums within `rows` and `columns` of the tile.
-template <class Sums, class Store>
-GYRE_DEVICE void store_tile(const Sums& sums, index rows, index columns, Store store) {
-  GYRE_UNROLL for (unsigned i = 0; i < Sums::down; ++i)
-      GYRE_UNROLL for (unsigned j = 0; j < Sums::across; ++j) if (Sums::row(i) < rows && Sums::column(j) < columns)
-          store(Sums::row(i), Sums::column(j), sums.value(i, j));
+/// Where a tile of sums goes: `rows` and `columns` of it exist.
+template <class T>
+struct product_result {
+  T* to;
+  index stride, rows, columns;
+  bool aligned;  // `to` and rows to 16 bytes
+  bool accumulate;
+
+  template <class C>
+  GYRE_DEVICE T result(T old, C sum) const {
+    return narrow<T>(accumulate ? widen(old) + static_cast<compute_t<T>>(sum) : static_cast<compute_t<T>>(sum));
+  }
+};
+
+template <class T, class Sums>
+GYRE_DEVICE void store_tile(const Sums& sums, const product_result<T>& c) {
+  constexpr unsigned run = Sums::run;
+  struct alignas(run * sizeof(T)) together {
+    T at[run];
+  };
+  GYRE_UNROLL for (unsigned i = 0; i < Sums::down; ++i) {
+    if (Sums::row(i) >= c.rows) continue;
+    T* const row = c.to + Sums::row(i) * c.stride;
+    GYRE_UNROLL for (unsigned j = 0; j < Sums::across; j += run) {
+      const unsigned column = Sums::column(j);
+      if (run > 1 && c.aligned && column + run <= c.columns) {
+        together all = c.accumulate ? *reinterpret_cast<const together*>(row + column) : together{};
+        GYRE_UNROLL for (unsigned e = 0; e < run; ++e) all.at[e] = c.result(all.at[e], sums.value(i, j + e));
+        *reinterpret_cast<together*>(row + column) = all;
+      } else {
+        GYRE_UNROLL for (unsigned e = 0; e < run; ++e) if (column + e < c.columns) row[column + e] =
+            c.result(c.accumulate ? row[column + e] : T{}, sums.value(i, j + e));
+      }
+    }
+  }
 }
 
 }  // namespace detail
