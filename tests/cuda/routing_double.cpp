@@ -1,3 +1,8 @@
-#include "routing.hpp"
+#include "suite.hpp"
 
-TEST_CASE("routing of cuda agrees with the reference in double", "[cuda_kernels]") { gyre_test::check_routing<double>(); }
+using gyre::operation;
+
+TEST_CASE("routing of cuda agrees with the reference in double", "[cuda_kernels]") {
+  gyre_test::check_operations<double, operation::route, operation::route_backward, operation::router_loss,
+                              operation::router_loss_backward>();
+}

@@ -1,3 +1,8 @@
-#include "routing.hpp"
+#include "suite.hpp"
 
-TEST_CASE("routing of cuda agrees with the reference in float", "[cuda_kernels]") { gyre_test::check_routing<float>(); }
+using gyre::operation;
+
+TEST_CASE("routing of cuda agrees with the reference in float", "[cuda_kernels]") {
+  gyre_test::check_operations<float, operation::route, operation::route_backward, operation::router_loss,
+                              operation::router_loss_backward>();
+}

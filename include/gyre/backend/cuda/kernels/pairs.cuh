@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <cstring>
 
 #include <gyre/backend/cuda/kernels/device.cuh>
 
@@ -46,26 +46,20 @@ struct pack_of {
 
   /// The first `count` of x; 16 bytes at once where there are as many.
   GYRE_DEVICE static pack_of load(const T* from, index count) {
+    if constexpr (Pack > 1)
+      if (count >= Pack) return std::bit_cast<pack_of>(*reinterpret_cast<const uint4*>(from));
     pack_of p;
-    if constexpr (Pack == 1) {
-      p.x[0] = *from;
-    } else if (count >= Pack) {
-      const uint4 bits = *reinterpret_cast<const uint4*>(from);
-      std::memcpy(p.x, &bits, sizeof bits);
-    } else {
-      GYRE_UNROLL for (int n = 0; n < Pack; ++n) p.x[n] = n < count ? from[n] : narrow<T>(0);
-    }
+    GYRE_UNROLL for (int n = 0; n < Pack; ++n) p.x[n] = n < count ? from[n] : narrow<T>(0);
     return p;
   }
   GYRE_DEVICE void store(T* to, index count) const {
-    if constexpr (Pack == 1) {
-      *to = x[0];
-    } else if (count >= Pack) {
-      uint4 bits;
-      std::memcpy(&bits, x, sizeof bits);
-      *reinterpret_cast<uint4*>(to) = bits;
-    } else {
-      GYRE_UNROLL for (int n = 0; n < Pack; ++n) if (n < count) to[n] = x[n];
+    if constexpr (Pack > 1)
+      if (count >= Pack) {
+        *reinterpret_cast<uint4*>(to) = std::bit_cast<uint4>(*this);
+        return;
+      }
+    GYRE_UNROLL for (int n = 0; n < Pack; ++n) {
+      if (n < count) to[n] = x[n];
     }
   }
 };
