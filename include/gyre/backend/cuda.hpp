@@ -7,6 +7,8 @@
 #include <utility>
 
 #include <gyre/backend/cuda/attention.hpp>
+#include <gyre/backend/cuda/attention_backward.hpp>
+#include <gyre/backend/cuda/cache.hpp>
 #include <gyre/backend/cuda/depth.hpp>
 #include <gyre/backend/cuda/elementwise.hpp>
 #include <gyre/backend/cuda/embedding.hpp>
@@ -40,6 +42,8 @@ class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
                    public detail::cuda_gates<basic_cuda<Device>>,
                    public detail::cuda_rotary<basic_cuda<Device>>,
                    public detail::cuda_attention<basic_cuda<Device>>,
+                   public detail::cuda_attention_backward<basic_cuda<Device>>,
+                   public detail::cuda_cache<basic_cuda<Device>>,
                    public detail::cuda_depth<basic_cuda<Device>>,
                    public detail::cuda_routing<basic_cuda<Device>>,
                    public detail::cuda_loss<basic_cuda<Device>>,

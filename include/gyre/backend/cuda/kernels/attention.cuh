@@ -43,13 +43,14 @@ struct attention_operands {
   C* parts = nullptr;  // (part, kv_head, row of the tile, width + 2): largest score, sum of weights, weighted values
 };
 
-/// Rows and columns of the tiles by the bytes of a row, so that left, right and scores together stay below 100 KiB (105 for
-/// rows of 2 KiB), and two blocks fit a multiprocessor up to 512. A narrow tile is for queries that are few.
+/// Rows and columns of the tiles by the bytes of a row: as many scores a thread as 128 registers have room for beside two sums of
+/// its features (a part's and the total), and as shared memory has for two blocks a multiprocessor (70 KiB of 164 at 256 bytes, 55
+/// at 512, 51 at 1024; one block with 101 KiB at 2048). A narrow tile is for queries that are few.
 template <class T, unsigned Width>
 struct attention_shapes {
   using C = compute_t<T>;
   static constexpr std::size_t bytes = sizeof(C) * Width;
-  static constexpr unsigned rows = bytes <= 512 ? 4 : bytes <= 1024 ? 2 : 1, columns = bytes <= 256 ? 4 : bytes <= 512 ? 2 : 1;
+  static constexpr unsigned rows = bytes <= 256 ? 4 : bytes <= 512 ? 2 : 1, columns = rows;
   using wide = score_tile<C, Width, rows, columns>;
   using narrow = score_tile<C, Width, 1, columns>;
   template <class Tile>
