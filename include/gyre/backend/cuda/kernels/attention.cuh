@@ -101,10 +101,10 @@ GYRE_KERNEL void __launch_bounds__(attention_threads, Tile::blocks) attend(atten
   Tile::template load<Tile::left, T>(
       q, x.width, packs_aligned(x.q.data, x.q.stride, x.width, taken),
       [&](unsigned row) -> const T* { return static_cast<index>(row) < t.count ? place_in(x.q, row) : nullptr; });
-  unsigned later[R];                                           // keys that a row sees more than row 0
+  int later[R];                                                // keys that a row sees more than row 0
   C top[R], weights[R], sum[R][features];                      // of this part of the keys
   C total_top[R]{}, total_weights[R]{}, total[R][features]{};  // of those before it
-  GYRE_UNROLL for (unsigned r = 0; r < R; ++r) later[r] = rows.queries_to(Tile::row(r));
+  GYRE_UNROLL for (unsigned r = 0; r < R; ++r) later[r] = static_cast<int>(rows.queries_to(Tile::row(r)));
   const index all_see = t.past + rows.query + 1;  // the keys that every row sees
 
   for (index part = t.first_key; part < t.last_key; part += attention_part) {
@@ -125,6 +125,7 @@ GYRE_KERNEL void __launch_bounds__(attention_threads, Tile::blocks) attend(atten
       Tile::template load<Tile::right, T>(v, x.width, values_aligned, row_of(values, x.value_stride));
       __syncthreads();
 
+      const int here = keys_before<Tile>(all_see, first);
       C s[R][J];
       Tile::multiply(s, q, k, width);
       bool kept_key[J];
@@ -133,9 +134,7 @@ GYRE_KERNEL void __launch_bounds__(attention_threads, Tile::blocks) attend(atten
         kept_key[j] = key < t.last_key && kept(key);
       }
       GYRE_UNROLL for (unsigned r = 0; r < R; ++r) {
-        const auto visible = [&](unsigned j) {
-          return kept_key[j] && first + static_cast<index>(Tile::column(j)) < all_see + static_cast<index>(later[r]);
-        };
+        const auto visible = [&](unsigned j) { return kept_key[j] && static_cast<int>(Tile::column(j)) < here + later[r]; };
         C most = nothing;
         GYRE_UNROLL for (unsigned j = 0; j < J; ++j) {
           s[r][j] *= x.scale;
@@ -158,12 +157,10 @@ GYRE_KERNEL void __launch_bounds__(attention_threads, Tile::blocks) attend(atten
       // Behind the last key there are zeros, and so there are where a key is left out.
       const index left = part_end - first;
       const unsigned count = left < static_cast<index>(Tile::right) ? static_cast<unsigned>(left) : Tile::right;
-      if (first + static_cast<index>(Tile::right) <= all_see)
+      if (here == static_cast<int>(Tile::right))
         Tile::accumulate(sum, p, v, count, [](unsigned, unsigned) { return true; });
       else
-        Tile::accumulate(sum, p, v, count, [&](unsigned r, unsigned j) {
-          return first + static_cast<index>(j) < all_see + static_cast<index>(later[r]);
-        });
+        Tile::accumulate(sum, p, v, count, [&](unsigned r, unsigned j) { return static_cast<int>(j) < here + later[r]; });
     }
     GYRE_UNROLL for (unsigned r = 0; r < R; ++r) {
       weights[r] = row_sum(weights[r]);

@@ -84,14 +84,14 @@ GYRE_KERNEL void __launch_bounds__(attention_threads, Tile::blocks) query_gradie
   load_left(q, x.q);
   load_left(d_o, x.d_o);
   C lse[R], dot[R], sum[R][Tile::features];
-  unsigned later[R];  // keys that a row sees more than row 0
+  int later[R];  // keys that a row sees more than row 0
   GYRE_UNROLL for (unsigned r = 0; r < R; ++r) {
     const unsigned row = Tile::row(r);
     const bool valid = static_cast<index>(row) < t.count;
     const index at = (t.row + rows.query_of(row)) * x.heads + head_of(row);
     lse[r] = valid ? static_cast<C>(x.lse[at]) : C(0);
     dot[r] = valid ? static_cast<C>(x.dot[at]) : C(0);
-    later[r] = rows.queries_to(row);
+    later[r] = static_cast<int>(rows.queries_to(row));
     GYRE_UNROLL for (unsigned c = 0; c < Tile::features; ++c) sum[r][c] = C(0);
   }
 
@@ -108,9 +108,8 @@ GYRE_KERNEL void __launch_bounds__(attention_threads, Tile::blocks) query_gradie
     load_right(k, x.k, first);
     load_right(v, x.v, first);
     __syncthreads();
-    const auto sees = [&](unsigned r, unsigned j) {
-      return first + static_cast<index>(j) < all_see + static_cast<index>(later[r]);
-    };
+    const int here = keys_before<Tile>(all_see, first);
+    const auto sees = [&](unsigned r, unsigned j) { return static_cast<int>(j) < here + later[r]; };
     C s[R][J], dp[R][J];
     Tile::multiply(s, q, k, width);
     Tile::multiply(dp, d_o, v, width);
@@ -120,7 +119,7 @@ GYRE_KERNEL void __launch_bounds__(attention_threads, Tile::blocks) query_gradie
     __syncwarp();
     const index left = last - first;
     const unsigned count = left < static_cast<index>(Tile::right) ? static_cast<unsigned>(left) : Tile::right;
-    if (first + static_cast<index>(Tile::right) <= all_see)
+    if (here == static_cast<int>(Tile::right))
       Tile::accumulate(sum, ds, k, count, [](unsigned, unsigned) { return true; });
     else
       Tile::accumulate(sum, ds, k, count, sees);
@@ -161,9 +160,9 @@ GYRE_KERNEL void __launch_bounds__(attention_threads, Tile::blocks) key_gradient
   GYRE_UNROLL for (unsigned r = 0; r < R; ++r) GYRE_UNROLL for (unsigned c = 0; c < Tile::features; ++c) keys[r][c] =
       values[r][c] = C(0);
 
-  // The queries' rows that see the first key, those that see every key of the tile, and the end.
-  const index begin = t.first * static_cast<index>(group), all_see = (t.first + t.count - 1) * static_cast<index>(group),
-              end = t.length * static_cast<index>(group);
+  // The queries' rows that see the first key begin at `begin`; from `all_see` on, they see every key of the tile.
+  const index begin = t.first * static_cast<index>(group), end = t.length * static_cast<index>(group);
+  const unsigned all_see = (static_cast<unsigned>(t.count) - 1) * group;
   for (index first = begin; first < end; first += Tile::right) {
     const grouped_rows rows(first, group);
     const auto head_of = [&](unsigned row) { return kv_head * static_cast<index>(group) + rows.head_of(row); };
@@ -178,9 +177,8 @@ GYRE_KERNEL void __launch_bounds__(attention_threads, Tile::blocks) key_gradient
     load_right(q, x.q);
     load_right(d_o, x.d_o);
     __syncthreads();
-    const auto sees = [&](unsigned r, unsigned j) {
-      return (t.first + static_cast<index>(Tile::row(r))) * static_cast<index>(group) <= first + static_cast<index>(j);
-    };
+    const unsigned here = first - begin < static_cast<index>(all_see) ? static_cast<unsigned>(first - begin) : all_see;
+    const auto sees = [&](unsigned r, unsigned j) { return Tile::row(r) * group <= here + j; };
     C s[R][J], dp[R][J];
     Tile::multiply(s, k, q, width);
     Tile::multiply(dp, v, d_o, width);
@@ -203,7 +201,7 @@ GYRE_KERNEL void __launch_bounds__(attention_threads, Tile::blocks) key_gradient
       Tile::accumulate(values, p, d_o, count, seen);
       Tile::accumulate(keys, ds, q, count, seen);
     };
-    if (first >= all_see)
+    if (here == all_see)
       add([](unsigned, unsigned) { return true; });
     else
       add(sees);

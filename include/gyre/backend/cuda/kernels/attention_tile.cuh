@@ -5,6 +5,13 @@
 
 #include <gyre/backend/cuda/kernels/device.cuh>
 
+// The products' outer loops: a body is 64 products already, and more of them at once do not fit 128 registers.
+#if defined(__CUDACC__)
+#define GYRE_UNROLL_TWICE _Pragma("unroll 2")
+#else
+#define GYRE_UNROLL_TWICE
+#endif
+
 GYRE_BEGIN
 
 namespace detail {
@@ -68,18 +75,21 @@ struct score_tile {
   template <unsigned Rows, class T, class Source>
   static GYRE_DEVICE void load(C* to, index width, bool aligned, Source source) {
     constexpr unsigned taken = scalars_in_16_bytes<T>, across = Width / taken;
-    for (unsigned at = threadIdx.x; at < Rows * across; at += attention_threads) {
-      const unsigned i = at / across, first = at % across * taken;
+    static_assert(attention_threads % across == 0 && attention_threads % Width == 0);
+    if (!aligned) {
+      const unsigned c = threadIdx.x % Width;
+      for (unsigned i = threadIdx.x / Width; i < Rows; i += attention_threads / Width) {
+        const T* const from = source(i);
+        to[i * stride + c] = from != nullptr && static_cast<index>(c) < width ? widen(from[c]) : C(0);
+      }
+      return;
+    }
+    const unsigned first = threadIdx.x % across * taken;
+    for (unsigned i = threadIdx.x / across; i < Rows; i += attention_threads / across) {
       const T* const from = source(i);
       scalar_pack<T, taken> raw{};
-      if (from != nullptr && static_cast<index>(first) < width) {
-        if (aligned) {
-          raw = *reinterpret_cast<const scalar_pack<T, taken>*>(from + first);
-        } else {
-          GYRE_UNROLL for (unsigned e = 0; e < taken; ++e) if (static_cast<index>(first + e) < width) raw.x[e] =
-              from[first + e];
-        }
-      }
+      if (from != nullptr && static_cast<index>(first) < width)
+        raw = *reinterpret_cast<const scalar_pack<T, taken>*>(from + first);
       GYRE_UNROLL for (unsigned e = 0; e < taken; e += pack) {
         scalar_pack<C, pack> wide;
         GYRE_UNROLL for (unsigned n = 0; n < pack; ++n) wide.x[n] = widen(raw.x[e + n]);
@@ -93,7 +103,7 @@ struct score_tile {
   /// s = the dot products of this thread's rows of a and columns' rows of b, summed in the order of the features.
   static GYRE_DEVICE void multiply(C (&s)[R][J], const C* a, const C* b, unsigned width) {
     GYRE_UNROLL for (unsigned r = 0; r < R; ++r) GYRE_UNROLL for (unsigned j = 0; j < J; ++j) s[r][j] = C(0);
-    for (unsigned d = 0; d < width; d += pack) {
+    GYRE_UNROLL_TWICE for (unsigned d = 0; d < width; d += pack) {
       scalar_pack<C, pack> x[R], y[J];
       GYRE_UNROLL for (unsigned r = 0; r < R; ++r) x[r] = pack_at(a + row(r) * stride + d);
       GYRE_UNROLL for (unsigned j = 0; j < J; ++j) y[j] = pack_at(b + column(j) * stride + d);
@@ -110,7 +120,7 @@ struct score_tile {
   /// sees(r, column), adds nothing: not even 0 times what is there, which may be NaN.
   template <class Sees>
   static GYRE_DEVICE void accumulate(C (&sums)[R][features], const C* scores, const C* b, unsigned count, Sees sees) {
-    for (unsigned j = 0; j < count; j += pack) {
+    GYRE_UNROLL_TWICE for (unsigned j = 0; j < count; j += pack) {
       scalar_pack<C, pack> x[R];
       GYRE_UNROLL for (unsigned r = 0; r < R; ++r) x[r] = pack_at(scores + row(r) * score_stride + j);
       GYRE_UNROLL for (unsigned e = 0; e < pack; ++e) GYRE_UNROLL for (unsigned c = 0; c < features; c += pack) {
@@ -138,6 +148,12 @@ struct score_tile {
   }
 };
 
+/// How many keys of the tile that begins at key `first` are among the first `all`: at most the tile, negative where it is behind.
+template <class Tile>
+GYRE_DEVICE int keys_before(index all, index first) {
+  return static_cast<int>(all - first < static_cast<index>(Tile::right) ? all - first : static_cast<index>(Tile::right));
+}
+
 /// Of the 16 threads that have a row; the same bits in each.
 template <class C>
 GYRE_DEVICE C row_sum(C x) {
@@ -157,3 +173,5 @@ GYRE_DEVICE C row_max(C x) {
 }  // namespace detail
 
 GYRE_END
+
+#undef GYRE_UNROLL_TWICE
