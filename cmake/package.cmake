@@ -11,6 +11,6 @@ configure_package_config_file(cmake/gyre-config.cmake.in ${PROJECT_BINARY_DIR}/g
 # Before 1.0 a minor version may change interfaces.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gyre-config-version.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${PROJECT_BINARY_DIR}/gyre-config.cmake ${PROJECT_BINARY_DIR}/gyre-config-version.cmake cmake/gyre_instantiate.cmake
-  cmake/gyre_instantiation.hpp.in cmake/gyre_simt.cmake DESTINATION ${gyre_package_dir})
+  cmake/gyre_instantiation.hpp.in cmake/gyre_simt.cmake cmake/gyre_cuda.cmake DESTINATION ${gyre_package_dir})
 install(DIRECTORY src/simt/ DESTINATION ${gyre_package_dir}/simt)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

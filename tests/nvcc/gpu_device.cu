@@ -1,0 +1,203 @@
+// What gpu_device adds to kernels: memory, staged arrays, products, sorting, graphs.
+#include "suite.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+namespace gyre_test {  // where `index` is gyre's, not <strings.h>'s
+
+using gyre::index;
+using gyre::matrix_view;
+
+namespace {
+
+/// Memory of the device for `count` numbers, for the host after finish().
+template <class T>
+class numbers {
+ public:
+  numbers(gyre::cuda& device, index count)
+      : device_(device), bytes_(sizeof(T) * static_cast<std::size_t>(count)), memory_(device.allocate(bytes_)) {}
+  ~numbers() { device_.deallocate(memory_, bytes_); }
+  numbers(const numbers&) = delete;
+  numbers& operator=(const numbers&) = delete;
+  T* data() const { return reinterpret_cast<T*>(memory_); }
+  T& operator[](index i) const { return data()[i]; }
+
+ private:
+  gyre::cuda device_;
+  std::size_t bytes_;
+  std::byte* memory_;
+};
+
+template <class T>
+double as_double(T x) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return __bfloat162float(x);
+  else
+    return x;
+}
+template <class T>
+T as(double x) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return __float2bfloat16_rn(static_cast<float>(x));
+  else
+    return static_cast<T>(x);
+}
+
+/// Small whole numbers: every product and sum is exact in every type.
+template <class A, class C>
+void check_products(gyre::cuda& device, index m, index n, index k) {
+  for (const bool transposed_a : {false, true})
+    for (const bool transposed_b : {false, true})
+      for (const bool accumulate : {false, true}) {
+        const index rows_a = transposed_a ? k : m, cols_a = transposed_a ? m : k, rows_b = transposed_b ? n : k,
+                    cols_b = transposed_b ? k : n, gap = 3;
+        numbers<A> a(device, rows_a * (cols_a + gap) + 1), b(device, rows_b * (cols_b + gap) + 1);
+        numbers<C> c(device, m * (n + gap) + 1);
+        const matrix_view<A> av(a.data(), rows_a, cols_a, cols_a + gap), bv(b.data(), rows_b, cols_b, cols_b + gap);
+        const matrix_view<C> cv(c.data(), m, n, n + gap);
+        for (index i = 0; i < rows_a; ++i)
+          for (index j = 0; j < cols_a; ++j) av[i][j] = as<A>(static_cast<double>((i * 7 + j * 3) % 5 - 2));
+        for (index i = 0; i < rows_b; ++i)
+          for (index j = 0; j < cols_b; ++j) bv[i][j] = as<A>(static_cast<double>((i * 5 + j * 2) % 3 - 1));
+        for (index i = 0; i < m * (n + gap); ++i) c[i] = as<C>(accumulate ? 2 : std::nan(""));
+        device.device().multiply<A, C>(av, transposed_a, bv, transposed_b, cv, accumulate);
+        device.finish();
+        index wrong = 0;
+        for (index i = 0; i < m; ++i)
+          for (index j = 0; j < n; ++j) {
+            double sum = accumulate ? 2 : 0;
+            for (index l = 0; l < k; ++l)
+              sum += as_double(transposed_a ? av[l][i] : av[i][l]) * as_double(transposed_b ? bv[j][l] : bv[l][j]);
+            wrong += as_double(cv[i][j]) != sum;
+          }
+        CAPTURE(m, n, k, transposed_a, transposed_b, accumulate);
+        CHECK(wrong == 0);
+      }
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("products of gpu_device, in both orders of storage", "[cuda]", float, double) {
+  std::optional<gyre::cuda> device = gpu();
+  if (!device) return;
+  check_products<TestType, TestType>(*device, 7, 33, 5);
+  check_products<TestType, TestType>(*device, 1, 1, 1);
+  check_products<TestType, TestType>(*device, 3, 2, 0);
+}
+
+TEST_CASE("products of gpu_device in bf16 are summed in fp32", "[cuda]") {
+  std::optional<gyre::cuda> device = gpu();
+  if (!device) return;
+  check_products<__nv_bfloat16, float>(*device, 7, 33, 5);
+  check_products<__nv_bfloat16, __nv_bfloat16>(*device, 7, 33, 5);
+  numbers<__nv_bfloat16> ones(*device, 3000);
+  numbers<float> sum(*device, 1);
+  for (index i = 0; i < 3000; ++i) ones[i] = as<__nv_bfloat16>(1);
+  device->device().multiply<__nv_bfloat16, float>({ones.data(), 1, 3000}, false, {ones.data(), 1, 3000}, true,
+                                                  {sum.data(), 1, 1}, false);
+  device->finish();
+  CHECK(sum[0] == 3000);  // bf16 stops at 256
+}
+
+TEST_CASE("gpu_device sorts pairs stably", "[cuda]") {
+  std::optional<gyre::cuda> device = gpu();
+  if (!device) return;
+  for (const auto& [count, bits] : {std::pair<index, int>{0, 3}, {1, 0}, {1000, 3}, {40000, 17}}) {
+    numbers<std::int32_t> keys(*device, count), values(*device, count), sorted_keys(*device, count),
+        sorted_values(*device, count);
+    for (index i = 0; i < count; ++i) keys[i] = static_cast<std::int32_t>(i * 7919 % (index{1} << bits));
+    for (index i = 0; i < count; ++i) values[i] = static_cast<std::int32_t>(i);
+    const std::size_t bytes = device->device().sort_bytes(count, bits);
+    std::byte* const temporary = device->device().workspace<std::byte>(static_cast<index>(bytes));
+    device->device().sort_by_key(keys.data(), values.data(), sorted_keys.data(), sorted_values.data(), count, bits, temporary);
+    device->finish();
+    std::vector<std::int32_t> order(static_cast<std::size_t>(count));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return keys[a] < keys[b]; });
+    CHECK(std::equal(order.begin(), order.end(), sorted_values.data()));
+  }
+}
+
+TEST_CASE("arrays of the host are staged as many times as the ring comes round, and of any size", "[cuda]") {
+  std::optional<gyre::cuda> device = gpu();
+  if (!device) return;
+  constexpr index rows = 20000;
+  numbers<float> x(*device, rows), y(*device, rows);
+  for (index i = 0; i < rows; ++i) x[i] = static_cast<float>(i);
+  std::vector<index> from;
+  for (const index count : {index{1}, index{100}, rows})
+    for (index turn = 0; turn < 40; ++turn) {
+      from.resize(static_cast<std::size_t>(count));
+      for (index i = 0; i < count; ++i) from[static_cast<std::size_t>(i)] = (i * 31 + turn) % rows;
+      device->gather(matrix_view<const float>(x.data(), rows, 1), from, matrix_view<float>(y.data(), count, 1));
+      std::fill(from.begin(), from.end(), index{0});  // may be written as soon as the call has returned
+      if (turn % 13 != 12) continue;
+      device->finish();
+      for (index i = 0; i < count; ++i)
+        if (y[i] != static_cast<float>((i * 31 + turn) % rows)) FAIL("row " << i << " of turn " << turn);
+    }
+}
+
+TEST_CASE("a captured graph runs again what was called, and what it cannot is refused", "[cuda]") {
+  std::optional<gyre::cuda> device = gpu();
+  if (!device) return;
+  numbers<float> x(*device, 900), y(*device, 900);
+  for (index i = 0; i < 900; ++i) x[i] = static_cast<float>(i);
+  std::vector<index> from(900);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<index>(899 - i);
+  const cudaStream_t stream = device->device().stream();
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  device->gather(matrix_view<const float>(x.data(), 900, 1), from, matrix_view<float>(y.data(), 900, 1));
+  device->add(matrix_view<const float>(x.data(), 900, 1), matrix_view<float>(y.data(), 900, 1));
+  CHECK_THROWS_WITH(device->allocate(100), Catch::Contains("captured"));
+  CHECK_THROWS_WITH(device->finish(), Catch::Contains("captured"));
+  CHECK_THROWS_WITH(device->device().workspace<float>(1 << 20), Catch::Contains("4194304 bytes of workspace"));
+  float number = 0;
+  CHECK_THROWS_WITH(device->device().download(&number, x.data(), 1), Catch::Contains("returns a number"));
+  std::vector<index> large(100000);
+  CHECK_THROWS_WITH(device->device().stage(std::span<const index>(large)), Catch::Contains("800000 bytes"));
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  cudaGraphExec_t run = nullptr;
+  REQUIRE(cudaGraphInstantiate(&run, graph, 0) == cudaSuccess);
+  std::fill(from.begin(), from.end(), index{0});  // the graph has the old ones
+  for (int turn = 0; turn < 3; ++turn) {
+    for (index i = 0; i < 900; ++i) x[i] = static_cast<float>(i * turn);
+    REQUIRE(cudaGraphLaunch(run, stream) == cudaSuccess);
+    device->finish();
+    index wrong = 0;
+    for (index i = 0; i < 900; ++i) wrong += y[i] != static_cast<float>(899 * turn);
+    CHECK(wrong == 0);
+  }
+  cudaGraphExecDestroy(run);
+  cudaGraphDestroy(graph);
+}
+
+TEST_CASE("devices are independent, and the thread's current one stays", "[cuda]") {
+  std::optional<gyre::cuda> device = gpu();
+  if (!device) return;
+  int count = 0, current = -1;
+  REQUIRE(cudaGetDeviceCount(&count) == cudaSuccess);
+  CHECK_THROWS_WITH(gyre::cuda(std::make_shared<gyre::gpu_device>(gyre::gpu_options{.device = count})),
+                    Catch::Contains("device " + std::to_string(count) + " asked for"));
+  gyre::cuda last(std::make_shared<gyre::gpu_device>(gyre::gpu_options{.device = count - 1}));
+  numbers<float> here(*device, 100), there(last, 100);
+  device->fill(matrix_view<float>(here.data(), 1, 100), 1.0f);
+  last.fill(matrix_view<float>(there.data(), 1, 100), 2.0f);
+  device->finish(), last.finish();
+  CHECK(here[99] == 1);
+  CHECK(there[99] == 2);
+  REQUIRE(cudaGetDevice(&current) == cudaSuccess);
+  CHECK(current == 0);
+}
+
+TEST_CASE("memory that a GPU does not have is refused with numbers", "[cuda]") {
+  std::optional<gyre::cuda> device = gpu();
+  if (!device) return;
+  CHECK_THROWS_WITH(device->allocate(std::size_t{1} << 50), Catch::Contains("out of memory: 1125899906842624 bytes"));
+}
+
+}  // namespace gyre_test
