@@ -80,6 +80,15 @@ void check_products(gyre::cuda& device, index m, index n, index k) {
 
 }  // namespace
 
+TEST_CASE("there is a GPU", "[cuda]") {
+  std::optional<gyre::cuda> device = gpu();
+  if (!device) return;
+  cudaDeviceProp properties{};
+  REQUIRE(cudaGetDeviceProperties(&properties, device->device().number()) == cudaSuccess);
+  std::cout << properties.name << ", compute capability " << properties.major << "." << properties.minor << ", "
+            << properties.totalGlobalMem / 1000000 << " MB\n";
+}
+
 TEMPLATE_TEST_CASE("products of gpu_device, in both orders of storage", "[cuda]", float, double) {
   std::optional<gyre::cuda> device = gpu();
   if (!device) return;

@@ -3,8 +3,11 @@
 
 #include <gyre/parity/catch.hpp>
 
+#include <cstdlib>
+#include <iostream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gyre/backend/cuda.hpp>
 #include <gyre/backend/reference.hpp>
@@ -24,22 +27,32 @@ inline std::optional<gyre::cuda> gpu() {
   }
 }
 
+/// Environment variable GYRE_TRIALS: fewer, where everything takes longer.
+inline gyre::index trials() {
+  const char* const asked = std::getenv("GYRE_TRIALS");
+  return asked != nullptr ? std::atoi(asked) : 60;
+}
+
 template <class T, gyre::operation Op>
-void check_operation(gyre::cuda& right) {
+gyre::parity::outcome check_operation(gyre::cuda& right) {
   namespace parity = gyre::parity;
   gyre::reference left;
   const parity::outcome o =
-      parity::run_check(parity::check_of<Op, T>(left, right), {.seed = 100, .trials = 60, .program = "./run gpu"});
+      parity::run_check(parity::check_of<Op, T>(left, right), {.seed = 100, .trials = trials(), .program = "./run gpu"});
   INFO(gyre::operation_names[static_cast<std::size_t>(Op)]);
   INFO(o.failure);
   CHECK(o.passed());
   CHECK(o.worst.excess <= 1);
   CHECK(o.elements > 0);
+  return o;
 }
 
 template <class T, gyre::operation... Op>
 void check_operations() {
-  if (std::optional<gyre::cuda> right = gpu()) (check_operation<T, Op>(*right), ...);
+  std::optional<gyre::cuda> right = gpu();
+  if (!right) return;
+  const std::vector<gyre::parity::outcome> all{check_operation<T, Op>(*right)...};
+  gyre::parity::write_table(std::cout, all, false);
 }
 
 }  // namespace gyre_test
