@@ -1,4 +1,4 @@
-#include "trial.hpp"
+#include "trials.hpp"
 
 using gyre::operation;
 
