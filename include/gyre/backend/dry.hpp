@@ -55,9 +55,9 @@ struct dry {
   void fill(matrix_view<T> y, U) {
     touch<T>(operation::fill, 0, y.size());
   }
-  template <class T>
-  void copy(matrix_view<const T>, matrix_view<T> y) {
-    touch<T>(operation::copy, 0, 2 * y.size());
+  template <class X, class T>
+  void copy(matrix_view<const X>, matrix_view<T> y) {
+    book(operation::copy, 0, 0, static_cast<double>(y.size()) * (sizeof(X) + sizeof(T)));
   }
   template <class T>
   void add(matrix_view<const T>, matrix_view<T> y) {
@@ -68,8 +68,8 @@ struct dry {
   void add_scaled(matrix_view<const T> x, const T*, matrix_view<T>) {
     touch<T>(operation::add_scaled, 2 * x.size(), 3 * x.size());
   }
-  template <class T>
-  void add_scaled_backward(matrix_view<const T> x, const T*, matrix_view<const T>, matrix_view<T>, T*, T*) {
+  template <class T, class G>
+  void add_scaled_backward(matrix_view<const T> x, const T*, matrix_view<const T>, matrix_view<T>, G*, G*) {
     touch<T>(operation::add_scaled_backward, 3 * x.size(), 4 * x.size());
   }
   template <class T>
@@ -80,8 +80,8 @@ struct dry {
   void embed(matrix_view<const T>, std::span<const token>, double, matrix_view<T> y) {
     touch<T>(operation::embed, y.size(), 2 * y.size());
   }
-  template <class T>
-  void embed_backward(matrix_view<const T> dy, std::span<const token>, double, matrix_view<T>) {
+  template <class T, class G>
+  void embed_backward(matrix_view<const T> dy, std::span<const token>, double, matrix_view<G>) {
     touch<T>(operation::embed_backward, dy.size(), 3 * dy.size());
   }
   template <class T, class S>
@@ -92,20 +92,20 @@ struct dry {
   void add_rms_norm(matrix_view<const T> x, matrix_view<const T>, const T*, double, matrix_view<T>, matrix_view<T>, S*) {
     touch<T>(operation::add_rms_norm, 2 * x.size(), 4 * x.size());
   }
-  template <class T, class S>
-  void rms_norm_backward(matrix_view<const T> x, const T*, const S*, matrix_view<const T>, matrix_view<T>, T*, T*) {
+  template <class T, class S, class G>
+  void rms_norm_backward(matrix_view<const T> x, const T*, const S*, matrix_view<const T>, matrix_view<T>, G*, G*) {
     touch<T>(operation::rms_norm_backward, 3 * x.size(), 4 * x.size());
   }
-  template <class T, class Prepared>
-  void product(matrix_view<const T> x, weight_matrix<T, Prepared> w, matrix_view<T>, bool) {
+  template <class T, class Prepared, class Y>
+  void product(matrix_view<const T> x, weight_matrix<T, Prepared> w, matrix_view<Y>, bool) {
     multiply<T>(operation::product, x.rows, w.raw.rows, w.raw.cols);
   }
   template <class T, class Prepared>
   void product_input_gradient(matrix_view<const T> dy, weight_matrix<T, Prepared> w, matrix_view<T>, bool) {
     multiply<T>(operation::product_input_gradient, dy.rows, w.raw.rows, w.raw.cols);
   }
-  template <class T>
-  void product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, matrix_view<T>) {
+  template <class T, class G>
+  void product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, matrix_view<G>) {
     multiply<T>(operation::product_weight_gradient, dy.rows, dy.cols, x.cols);
   }
   template <class T, class Prepared>
@@ -117,8 +117,8 @@ struct dry {
                                       bool) {
     multiply<T>(operation::grouped_product_input_gradient, dy.rows, w.raw.rows, w.raw.cols, groups);
   }
-  template <class T>
-  void grouped_product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<T>) {
+  template <class T, class G>
+  void grouped_product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<G>) {
     multiply<T>(operation::grouped_product_weight_gradient, dy.rows, dy.cols, x.cols, groups);
   }
   template <class T>
@@ -129,16 +129,16 @@ struct dry {
   void gated_silu_backward(matrix_view<const T> h, matrix_view<const T> da, matrix_view<T>) {
     touch<T>(operation::gated_silu_backward, h.size() + da.size(), 2 * h.size() + da.size());
   }
-  template <class T>
-  void rotary(matrix_view<T> x, const T*, std::span<const std::int32_t>, const T*, rotary_shape) {
+  template <class T, class S>
+  void rotary(matrix_view<T> x, const std::type_identity_t<T>*, std::span<const std::int32_t>, const S*, rotary_shape) {
     touch<T>(operation::rotary, x.size(), 2 * x.size());
   }
-  template <class T>
-  void rotary_backward(matrix_view<T> dx, std::span<const std::int32_t>, const T*, rotary_shape) {
+  template <class T, class S>
+  void rotary_backward(matrix_view<T> dx, std::span<const std::int32_t>, const S*, rotary_shape) {
     touch<T>(operation::rotary_backward, dx.size(), 2 * dx.size());
   }
-  template <class T>
-  void column_sum(matrix_view<const T> x, T*, T*) {
+  template <class T, class G>
+  void column_sum(matrix_view<const T> x, G*, G*) {
     touch<T>(operation::column_sum, x.size(), x.size());
   }
   template <class T, class S>
@@ -175,8 +175,8 @@ struct dry {
     for (const sequence_span& s : layout.sequences()) moved += s.count * width * (1 + copies[number++]);
     touch<T>(operation::cache_extend, 0, moved);
   }
-  template <class T>
-  void rotate(matrix_view<T> x, const T*, rotary_shape, bool) {
+  template <class T, class S>
+  void rotate(matrix_view<T> x, const S*, rotary_shape, bool) {
     touch<T>(operation::rotate, x.size(), 2 * x.size());
   }
   template <class T, class S>

@@ -34,4 +34,6 @@ struct reference : detail::reference_elementwise,
   void finish() {}
 };
 
+static_assert(mixed_backend<reference>);
+
 GYRE_END

@@ -2,7 +2,10 @@
 // to write a backend; backend/reference is the contract in plain loops, and what every other backend is compared with.
 //
 // Conventions
-//   T           activation and parameter scalar. S: statistic scalar (norm factors, log-sum-exp, losses). V<T>: matrix_view<T>.
+//   T           activation and parameter scalar. S: statistic scalar (norm factors, log-sum-exp, losses). G: scalar of gradients of
+//               parameters. V<T>: matrix_view<T>. S and G are T, or float where T is bfloat16.
+//   rounding    sums and functions are computed in compute_t<T> (float for bfloat16), and what an operation stores is rounded to T
+//               once, however many terms it adds, also where it accumulates.
 //   assigns     the output's old content is not read. accumulates: the result is added to what is there.
 //   aliasing    outputs must not overlap inputs unless an operation says "in place".
 //   determinism the result does not depend on the number of threads, nor a row's result on the rows around it, except that sums
@@ -27,43 +30,43 @@
 //
 // Elementwise
 //   fill(V<T> y, T value)                                        assigns
-//   copy(V<const T> x, V<T> y)                                   assigns
+//   copy(V<const X> x, V<T> y)                                   assigns; X and T may be T and S: widens or rounds
 //   add(V<const T> x, V<T> y)                                    y += x
 //   add_scaled(V<const T> x, const T* factor, V<T> y)            y += factor[0] x
-//   add_scaled_backward(V<const T> x, const T* factor, V<const T> dy, V<T> dx, T* dfactor, T* workspace)
+//   add_scaled_backward(V<const T> x, const T* factor, V<const T> dy, V<T> dx, G* dfactor, G* workspace)
 //                                                                dx += factor[0] dy, dfactor[0] += sum of x dy: accumulate
 //   gather(V<const T> x, span<const index> from, V<T> y)         y[i] = x[from[i]]
 //
 // Embedding
 //   embed(V<const T> table, span<const token> ids, double scale, V<T> y)             y[i] = scale * table[ids[i]]
-//   embed_backward(V<const T> dy, span<const token> ids, double scale, V<T> dtable)  accumulates, in the order of the rows
+//   embed_backward(V<const T> dy, span<const token> ids, double scale, V<G> dtable)  accumulates, in the order of the rows
 //
 // Norms: y = x * rstd * gain, rstd = 1 / sqrt(mean(x^2) + eps) in S; x * rstd is rounded to T before the gain multiplies it
 //   rms_norm(V<const T> x, const T* gain, double eps, V<T> y, S* rstd)               gain null: none; y may be x; rstd (rows)
 //   add_rms_norm(V<const T> x, V<const T> f, const T* gain, double eps, V<T> sum, V<T> y, S* rstd)
 //                                                                sum = x + f, y = norm of sum; sum may be x or f
-//   rms_norm_backward(V<const T> x, const T* gain, const S* rstd, V<const T> dy, V<T> dx, T* dgain, T* workspace)
+//   rms_norm_backward(V<const T> x, const T* gain, const S* rstd, V<const T> dy, V<T> dx, G* dgain, G* workspace)
 //                                                                dx accumulates, dgain (or null) accumulates
 //
 // Products with weights w (out, in)
-//   product(V<const T> x, weight_matrix w, V<T> y, bool accumulate)                  y (+)= x w^T
+//   product(V<const T> x, weight_matrix w, V<Y> y, bool accumulate)                  y (+)= x w^T; Y is T or S
 //   product_input_gradient(V<const T> dy, weight_matrix w, V<T> dx, bool accumulate) dx (+)= dy w
-//   product_weight_gradient(V<const T> dy, V<const T> x, V<T> dw)                    dw += dy^T x
+//   product_weight_gradient(V<const T> dy, V<const T> x, V<G> dw)                    dw += dy^T x
 // The same with a matrix for each of several groups of consecutive rows (row_groups); w and dw are group 0's. A row's result is
 // that of the row in a product with its group's matrix. Groups without rows cost nothing: their matrices are neither read nor
 // written.
 //   grouped_product(V<const T> x, weight_matrix w, row_groups, V<T> y, bool accumulate)
 //   grouped_product_input_gradient(V<const T> dy, weight_matrix w, row_groups, V<T> dx, bool accumulate)
-//   grouped_product_weight_gradient(V<const T> dy, V<const T> x, row_groups, V<T> dw)    accumulates; matrices must not overlap
+//   grouped_product_weight_gradient(V<const T> dy, V<const T> x, row_groups, V<G> dw)    accumulates; matrices must not overlap
 //
 // Gated MLP: h (rows, 2 m) = [gate | up]
 //   gated_silu(V<const T> h, V<T> a)                             a = silu(gate) * up
 //   gated_silu_backward(V<const T> h, V<const T> da, V<T> dh)    assigns dh
 //
 // Rotary encoding of heads * width columns; table (positions, width / 2, 2): cosine, sine
-//   rotary(V<T> x, const T* bias, span<const int32> positions, const T* table, rotary_shape)   in place: x = R(pos) (x + bias)
-//   rotary_backward(V<T> dx, span<const int32> positions, const T* table, rotary_shape)        in place: dx = R(pos)^T dx
-//   column_sum(V<const T> x, T* sum, T* workspace)               accumulates: sum[j] += sum_i x[i][j]
+//   rotary(V<T> x, const T* bias, span<const int32> positions, const S* table, rotary_shape)   in place: x = R(pos) (x + bias)
+//   rotary_backward(V<T> dx, span<const int32> positions, const S* table, rotary_shape)        in place: dx = R(pos)^T dx
+//   column_sum(V<const T> x, G* sum, G* workspace)               accumulates: sum[j] += sum_i x[i][j]
 //
 // Sequence attention, causal within each sequence of the layout; q (rows, heads * width), k and v (rows, kv_heads * width)
 // Causal to the bit: nothing of a later row changes the result of an earlier one, not even numbers that are not finite. So with
@@ -87,7 +90,7 @@
 //
 // Depth: every row has slots, one for each step so far; slot j of keys is rows j * tokens .. of k (slots * tokens, kv_heads * width),
 // of values likewise, and tokens is the rows of q. Rows do not see each other.
-//   rotate(V<T> x, const T* angles, rotary_shape, bool back)     in place, every row alike; angles (width / 2, 2): cosine, sine, in
+//   rotate(V<T> x, const S* angles, rotary_shape, bool back)     in place, every row alike; angles (width / 2, 2): cosine, sine, in
 //                                                                memory of the host; back: with the transposed rotation
 //   depth_attention(q, k, v, attention_shape, V<T> o, S* lse)    softmax over all slots that k has; without slots o and lse are 0
 //   depth_attention_backward(q, k, v, V<const T> o, const S* lse, V<const T> d_o, attention_shape, V<T> dq, V<T> dk, V<T> dv)
@@ -95,7 +98,7 @@
 //
 // Routing of rows to experts. A pair is one row with one of its `active` experts, number p = row * active + slot; chosen,
 // logits, gates and place have one entry a pair. Which experts a row goes to has no gradient.
-//   route(V<const T> scores, const T* bias, double scale, index active, int32* chosen, S* logits, S* gates)
+//   route(V<const S> scores, const S* bias, double scale, index active, int32* chosen, S* logits, S* gates)
 //                                                                x = scale * scores (rows, E). A row chooses the `active` experts
 //                                                                with the largest x + bias (null: no bias); ties go to the lower
 //                                                                index, NaN counts as -infinity; its slots are in ascending order
@@ -105,7 +108,7 @@
 //                                                                of a row's gates are 1 however negative its logits; a NaN among
 //                                                                the kept makes the row's gates NaN
 //   route_backward(const S* logits, const S* gates, const int32* chosen, const S* d_gates, double scale, index active,
-//                  V<T> d_scores)                                assigns, 0 where not chosen
+//                  V<S> d_scores)                                assigns, 0 where not chosen
 //   group_pairs(const int32* chosen, index pairs, index experts, int32* offsets, int32* place, int32* source)
 //                                                                sorts pairs by expert, stably: pair p goes to row place[p],
 //                                                                source[place[p]] = p, expert e has the rows offsets[e] ..
@@ -117,14 +120,14 @@
 //   collect_backward(V<const T> dx, V<const T> y, const int32* place, const S* gates, index active, V<T> dy, S* d_gates)
 //                                                                dy[place[p]] = gates[p] dx[row] assigns and may be y;
 //                                                                d_gates[p] += <dx[row], y[place[p]]>
-//   router_loss(V<const T> scores, double scale, const int32* chosen, index active, const batch_layout&,
+//   router_loss(V<const S> scores, double scale, const int32* chosen, index active, const batch_layout&,
 //               router_loss_weights, S* losses)                  losses (sequences): tokens * balance * sum_e f_e P_e + z * sum
 //                                                                over tokens of logsumexp(x)^2, with f_e = E / (active * tokens)
 //                                                                * (rows that chose e), P_e = the sequence's mean of sigmoid(x)_e
 //                                                                / sum sigmoid(x). Sums over tokens: divide by those of the
 //                                                                batch for its mean
-//   router_loss_backward(V<const T> scores, double scale, const int32* chosen, index active, const batch_layout&,
-//                        router_loss_weights, S factor, V<T> d_scores)               accumulates factor * gradient, f_e constant
+//   router_loss_backward(V<const S> scores, double scale, const int32* chosen, index active, const batch_layout&,
+//                        router_loss_weights, S factor, V<S> d_scores)               accumulates factor * gradient, f_e constant
 //
 // Recurrence
 //   row_change(V<const T> x, V<const T> before, S* change)       change (rows, 2): ||x - before||, ||x|| of every row, where
@@ -141,7 +144,8 @@
 //   random_normal(V<T> y, const batch_layout&, state_key, double sigma, bool truncated)   truncated: cut at 3 sigma
 //   standardise(V<T> y)                                          in place: zero mean, unit variance per row
 //
-// Updates of parameters, on flat vectors of `count` scalars (training only; concept updating_backend)
+// Updates of parameters, on flat vectors of `count` scalars (training only; concept updating_backend). T is the scalar of gradients
+// and master weights: not bfloat16.
 //   double squared_norm(const T* x, index count)                 sum of squares in double, in a fixed order
 //   combine(T a, const T* x, T b, T* y, index count)             y = a x + b y; with b = 0 assigns; y may be x
 //   adamw_update(T* w, const T* g, T* m, T* v, index count, const adamw_numbers&)        m, v and w in place
@@ -153,6 +157,7 @@
 #include <concepts>
 #include <span>
 
+#include <gyre/core/bfloat16.hpp>
 #include <gyre/core/context.hpp>
 #include <gyre/ops/routing.hpp>
 #include <gyre/ops/shapes.hpp>
@@ -162,55 +167,59 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// The part of the contract that is checked for one scalar; the full list stands above.
-template <class B, class T>
-concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T* p, const T* q, real_t<T> s, index n,
-                              std::span<const token> ids, const batch_layout& rows,
-                              weight_matrix<T, typename B::template prepared<T>> w, std::span<const index> from,
-                              std::span<const std::int32_t> positions, std::span<const cache_lane<T>> lanes, attention_shape a,
-                              rotary_shape r, state_key key, std::span<const index> blocks, row_groups groups, std::int32_t* to,
-                              const std::int32_t* at, router_loss_weights l) {
+/// The part of the contract that is checked for one set of scalars; the full list stands above.
+template <class B, class T, class S, class G>
+concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, const T* q, S* p, const S* o, G* g, real_t<S> s,
+                              index n, matrix_view<S> z, matrix_view<const S> u, matrix_view<G> d, std::span<const token> ids,
+                              const batch_layout& rows, weight_matrix<T, typename B::template prepared<T>> w,
+                              std::span<const index> from, std::span<const std::int32_t> positions,
+                              std::span<const cache_lane<T>> lanes, attention_shape a, rotary_shape r, state_key key,
+                              std::span<const index> blocks, row_groups groups, std::int32_t* to, const std::int32_t* at,
+                              router_loss_weights l) {
   b.fill(y, T(s));
   b.copy(x, y);
+  b.copy(x, z);
+  b.copy(u, y);
   b.add(x, y);
   b.add_scaled(x, q, y);
-  b.add_scaled_backward(x, q, x, y, p, p);
+  b.add_scaled_backward(x, q, x, y, g, g);
   b.gather(x, from, y);
   b.embed(x, ids, 1.0, y);
-  b.embed_backward(x, ids, 1.0, y);
+  b.embed_backward(x, ids, 1.0, d);
   b.rms_norm(x, q, 1.0, y, p);
   b.add_rms_norm(x, x, q, 1.0, y, y, p);
-  b.rms_norm_backward(x, q, q, x, y, p, p);
+  b.rms_norm_backward(x, q, o, x, y, g, g);
   b.product(x, w, y, true);
+  b.product(x, w, z, true);
   b.product_input_gradient(x, w, y, true);
-  b.product_weight_gradient(x, x, y);
+  b.product_weight_gradient(x, x, d);
   b.grouped_product(x, w, groups, y, true);
   b.grouped_product_input_gradient(x, w, groups, y, true);
-  b.grouped_product_weight_gradient(x, x, groups, y);
+  b.grouped_product_weight_gradient(x, x, groups, d);
   b.gated_silu(x, y);
   b.gated_silu_backward(x, x, y);
-  b.rotary(y, q, positions, q, r);
-  b.rotary_backward(y, positions, q, r);
-  b.column_sum(x, p, p);
+  b.rotary(y, q, positions, o, r);
+  b.rotary_backward(y, positions, o, r);
+  b.column_sum(x, g, g);
   b.attention(x, x, x, rows, a, y, p);
-  b.attention_backward(x, x, x, x, q, x, rows, a, y, y, y, p);
+  b.attention_backward(x, x, x, x, o, x, rows, a, y, y, y, p);
   b.cache_append(x, x, rows, lanes, n);
   b.cached_attention(x, rows, lanes, n, a, 0, y);
   b.cache_extend(rows, lanes, positions, n, blocks, n);
-  b.rotate(y, q, r, true);
+  b.rotate(y, o, r, true);
   b.depth_attention(x, x, x, a, y, p);
-  b.depth_attention_backward(x, x, x, x, q, x, a, y, y, y);
-  b.route(x, q, 1.0, n, to, p, p);
-  b.route_backward(q, q, at, q, 1.0, n, y);
+  b.depth_attention_backward(x, x, x, x, o, x, a, y, y, y);
+  b.route(u, o, 1.0, n, to, p, p);
+  b.route_backward(o, o, at, o, 1.0, n, z);
   b.group_pairs(at, n, n, to, to, to);
   b.spread(x, at, n, y);
-  b.collect(x, at, q, n, y);
-  b.collect_backward(x, x, at, q, n, y, p);
-  b.router_loss(x, 1.0, at, n, rows, l, p);
-  b.router_loss_backward(x, 1.0, at, n, rows, l, s, y);
+  b.collect(x, at, o, n, y);
+  b.collect_backward(x, x, at, o, n, y, p);
+  b.router_loss(u, 1.0, at, n, rows, l, p);
+  b.router_loss_backward(u, 1.0, at, n, rows, l, s, z);
   b.row_change(x, x, p);
-  b.cross_entropy(y, ids, T(s), p, true);
-  { b.sum(q, n) } -> std::convertible_to<T>;
+  b.cross_entropy(y, ids, S(s), p, true);
+  { b.sum(o, n) } -> std::convertible_to<S>;
   b.random_normal(y, rows, key, 1.0, true);
   b.standardise(y);
   { B::add_scaled_backward_workspace(n) } -> std::convertible_to<index>;
@@ -223,11 +232,15 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, T*
 
 /// An implementation of the contract. A backend is an object (a thread pool, a stream), never process-wide state.
 template <class B>
-concept backend = detail::operations<B, float> && detail::operations<B, double> && requires(B& b, std::byte* p, std::size_t n) {
+concept backend = detail::operations<B, float, float, float> && detail::operations<B, double, double, double> &&
+    requires(B& b, std::byte* p, std::size_t n) {
   { b.allocate(n) } -> std::same_as<std::byte*>;
   b.deallocate(p, n);
   b.finish();
 };
+/// A backend that also runs models of precision bf16_mixed.
+template <class B>
+concept mixed_backend = backend<B> && detail::operations<B, bfloat16, float, float>;
 
 /// A backend that can also update parameters of type T: what a trainer needs beyond passes.
 template <class B, class T>

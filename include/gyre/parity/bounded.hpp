@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include <gyre/core/bfloat16.hpp>
 #include <gyre/core/precision.hpp>
 #include <gyre/core/types.hpp>
 
@@ -28,8 +29,9 @@ namespace parity {
 template <class Of>
 class bounded {
  public:
-  static constexpr long double epsilon = std::numeric_limits<Of>::epsilon();
-  static constexpr long double least = std::numeric_limits<Of>::denorm_min();  // rounding of a result that is denormal
+  static constexpr long double epsilon = static_cast<compute_t<Of>>(std::numeric_limits<Of>::epsilon());
+  // Rounding of a result that is denormal.
+  static constexpr long double least = static_cast<compute_t<Of>>(std::numeric_limits<Of>::denorm_min());
   static constexpr long double function_error = 4 * epsilon;
 
   constexpr bounded() = default;
@@ -37,6 +39,8 @@ class bounded {
   template <class A>
   requires std::is_arithmetic_v<A>
   constexpr bounded(A x) : bounded(static_cast<long double>(x), rounding(static_cast<long double>(x))) {}
+  /// A number that a backend has.
+  constexpr bounded(Of x) requires(!std::is_arithmetic_v<Of>) : bounded(static_cast<long double>(static_cast<float>(x)), 0) {}
   constexpr bounded(long double value, long double error) : bounded(value, error, error * error) {}
   /// Of another scalar type: rounded if it is the finer one.
   template <class Other>
@@ -128,7 +132,7 @@ class bounded {
   static constexpr long double rounded(long double x) { return epsilon / 2 * magnitude(x) + least; }
   static constexpr long double rounding(long double x) {
     if (!(magnitude(x) <= static_cast<long double>((std::numeric_limits<Of>::max)()))) return 0;  // infinite, or NaN
-    return static_cast<long double>(static_cast<Of>(x)) == x ? 0 : rounded(x);
+    return static_cast<long double>(static_cast<compute_t<Of>>(static_cast<Of>(x))) == x ? 0 : rounded(x);
   }
   /// f(a, b) by its derivatives, with an error of its own.
   static constexpr bounded carried(long double value, const bounded& a, long double by_a, const bounded& b, long double by_b,
@@ -146,6 +150,12 @@ template <class Of>
 struct bounded_precision : uniform_precision<bounded<Of>> {};
 
 }  // namespace parity
+
+/// As what it stands for is computed: bf16 in fp32, with one rounding at the end.
+template <class Of>
+struct compute_of<parity::bounded<Of>> {
+  using type = parity::bounded<compute_t<Of>>;
+};
 
 /// Maxima, by which softmax is shifted, drop out of its result, and so do their errors.
 template <class Of>

@@ -105,8 +105,8 @@ struct signature<operation::cache_extend> {
 
 template <>
 struct signature<operation::rotate> {
-  template <class V, class T>
-  static auto map(V& v, matrix_view<T> x, const T* angles, rotary_shape shape, bool back) {
+  template <class V, class T, class S>
+  static auto map(V& v, matrix_view<T> x, const S* angles, rotary_shape shape, bool back) {
     return std::tuple{v.updated("x", x), v.host("angles", angles, shape.width), shape, back};
   }
   template <class B, class... A>

@@ -25,8 +25,8 @@ struct signature<operation::fill> {
 
 template <>
 struct signature<operation::copy> {
-  template <class V, class T>
-  static auto map(V& v, matrix_view<const T> x, matrix_view<T> y) {
+  template <class V, class X, class T>
+  static auto map(V& v, matrix_view<const X> x, matrix_view<T> y) {
     return std::tuple{v.input("x", x), v.output("y", y)};
   }
   template <class B, class... A>
@@ -61,9 +61,9 @@ struct signature<operation::add_scaled> {
 
 template <>
 struct signature<operation::add_scaled_backward> {
-  template <class V, class T>
-  static auto map(V& v, matrix_view<const T> x, const T* factor, matrix_view<const T> dy, matrix_view<T> dx, T* dfactor,
-                  T* workspace) {
+  template <class V, class T, class G>
+  static auto map(V& v, matrix_view<const T> x, const T* factor, matrix_view<const T> dy, matrix_view<T> dx, G* dfactor,
+                  G* workspace) {
     return std::tuple{v.input("x", x),
                       v.input("factor", factor, 1),
                       v.input("dy", dy),
@@ -103,8 +103,8 @@ struct signature<operation::embed> {
 
 template <>
 struct signature<operation::embed_backward> {
-  template <class V, class T>
-  static auto map(V& v, matrix_view<const T> dy, std::span<const token> ids, double scale, matrix_view<T> dtable) {
+  template <class V, class T, class G>
+  static auto map(V& v, matrix_view<const T> dy, std::span<const token> ids, double scale, matrix_view<G> dtable) {
     return std::tuple{v.input("dy", dy), v.host("ids", ids), scale, v.updated("dtable", dtable)};
   }
   template <class B, class... A>
@@ -141,9 +141,9 @@ struct signature<operation::add_rms_norm> {
 
 template <>
 struct signature<operation::rms_norm_backward> {
-  template <class V, class T, class S>
+  template <class V, class T, class S, class G>
   static auto map(V& v, matrix_view<const T> x, const T* gain, const S* rstd, matrix_view<const T> dy, matrix_view<T> dx,
-                  T* dgain, T* workspace) {
+                  G* dgain, G* workspace) {
     return std::tuple{v.input("x", x),
                       v.input("gain", gain, x.cols),
                       v.input("rstd", rstd, x.rows),
@@ -184,9 +184,9 @@ struct signature<operation::gated_silu_backward> {
 
 template <>
 struct signature<operation::rotary> {
-  template <class V, class T>
+  template <class V, class T, class S>
   static auto map(V& v, matrix_view<T> x, const std::type_identity_t<T>* bias, std::span<const std::int32_t> positions,
-                  const T* table, rotary_shape shape) {
+                  const S* table, rotary_shape shape) {
     return std::tuple{v.updated("x", x), v.input("bias", bias, x.cols), v.host("positions", positions),
                       v.input("table", table, detail::table_size(positions, shape)), shape};
   }
@@ -198,8 +198,8 @@ struct signature<operation::rotary> {
 
 template <>
 struct signature<operation::rotary_backward> {
-  template <class V, class T>
-  static auto map(V& v, matrix_view<T> dx, std::span<const std::int32_t> positions, const T* table, rotary_shape shape) {
+  template <class V, class T, class S>
+  static auto map(V& v, matrix_view<T> dx, std::span<const std::int32_t> positions, const S* table, rotary_shape shape) {
     return std::tuple{v.updated("dx", dx), v.host("positions", positions),
                       v.input("table", table, detail::table_size(positions, shape)), shape};
   }
@@ -211,8 +211,8 @@ struct signature<operation::rotary_backward> {
 
 template <>
 struct signature<operation::column_sum> {
-  template <class V, class T>
-  static auto map(V& v, matrix_view<const T> x, T* sum, T* workspace) {
+  template <class V, class T, class G>
+  static auto map(V& v, matrix_view<const T> x, G* sum, G* workspace) {
     return std::tuple{v.input("x", x), v.updated("sum", sum, x.cols),
                       v.workspace(workspace, V::backend::column_sum_workspace(x.rows, x.cols))};
   }

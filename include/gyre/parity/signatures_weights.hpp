@@ -14,8 +14,8 @@ namespace parity {
 
 template <>
 struct signature<operation::product> {
-  template <class V, class T, class Prepared>
-  static auto map(V& v, matrix_view<const T> x, weight_matrix<T, Prepared> w, matrix_view<T> y, bool accumulate) {
+  template <class V, class T, class Prepared, class Y>
+  static auto map(V& v, matrix_view<const T> x, weight_matrix<T, Prepared> w, matrix_view<Y> y, bool accumulate) {
     return std::tuple{v.input("x", x), v.weight("w", w), v.accumulated("y", y, accumulate), accumulate};
   }
   template <class B, class... A>
@@ -38,8 +38,8 @@ struct signature<operation::product_input_gradient> {
 
 template <>
 struct signature<operation::product_weight_gradient> {
-  template <class V, class T>
-  static auto map(V& v, matrix_view<const T> dy, matrix_view<const T> x, matrix_view<T> dw) {
+  template <class V, class T, class G>
+  static auto map(V& v, matrix_view<const T> dy, matrix_view<const T> x, matrix_view<G> dw) {
     return std::tuple{v.input("dy", dy), v.input("x", x), v.updated("dw", dw)};
   }
   template <class B, class... A>
@@ -78,8 +78,8 @@ struct signature<operation::grouped_product_input_gradient> {
 
 template <>
 struct signature<operation::grouped_product_weight_gradient> {
-  template <class V, class T>
-  static auto map(V& v, matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<T> dw) {
+  template <class V, class T, class G>
+  static auto map(V& v, matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<G> dw) {
     return std::tuple{v.input("dy", dy), v.input("x", x), v.groups(groups), v.weight_gradient("dw", dw, groups)};
   }
   template <class B, class... A>

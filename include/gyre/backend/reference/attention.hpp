@@ -38,11 +38,8 @@ struct reference_attention {
   void attention_backward(matrix_view<const T> q, matrix_view<const T> k, matrix_view<const T> v, matrix_view<const T> o,
                           const S* lse, matrix_view<const T> d_o, const batch_layout& layout, attention_shape shape,
                           matrix_view<T> dq, matrix_view<T> dk, matrix_view<T> dv, S*) {
-    for (index i = 0; i < dq.rows; ++i) {
-      for (index j = 0; j < dq.cols; ++j) dq[i][j] = T(0);
-      for (index j = 0; j < dk.cols; ++j) dk[i][j] = dv[i][j] = T(0);
-    }
     using std::exp;
+    sums<S> to_q(dq), to_k(dk), to_v(dv);
     const S scale(static_cast<real_t<S>>(shape.scale));
     const index d = shape.width;
     for (const sequence_span& s : layout.sequences())
@@ -59,13 +56,14 @@ struct reference_attention {
             }
             const S p = exp(score * scale - lse[i * shape.heads + h]), ds = p * (dp - dot) * scale;
             for (index c = 0; c < d; ++c) {
-              dq[i][h * d + c] += T(ds * S(k[j][g * d + c]));
-              dk[j][g * d + c] += T(ds * S(q[i][h * d + c]));
-              dv[j][g * d + c] += T(p * S(d_o[i][h * d + c]));
+              to_q(i, h * d + c) += ds * S(k[j][g * d + c]);
+              to_k(j, g * d + c) += ds * S(q[i][h * d + c]);
+              to_v(j, g * d + c) += p * S(d_o[i][h * d + c]);
             }
           }
         }
       }
+    to_q.round_to(dq), to_k.round_to(dk), to_v.round_to(dv);
   }
 
   template <class T>
@@ -87,7 +85,7 @@ struct reference_attention {
   void cached_attention(matrix_view<const T> q, const batch_layout& layout, std::span<const cache_lane<T>> lanes, index cursor,
                         attention_shape shape, int step, matrix_view<T> o) {
     const index width = shape.kv_heads * shape.width;
-    std::vector<T> p;
+    std::vector<compute_t<T>> p;
     std::size_t number = 0;
     for (const sequence_span& s : layout.sequences()) {
       const cache_lane<T>& lane = lanes[number++];
@@ -96,7 +94,7 @@ struct reference_attention {
       for (index i = 0; i < s.count; ++i)
         for (index h = 0; h < shape.heads; ++h) {
           const index g = h / (shape.heads / shape.kv_heads), length = s.past + i + 1;
-          p.assign(static_cast<std::size_t>(length), T(0));
+          p.assign(static_cast<std::size_t>(length), compute_t<T>(0));
           const auto visible = [&](index j) { return j >= s.past || lane.steps_run == nullptr || lane.steps_run[j] > step; };
           read(
               q[s.begin + i] + h * shape.width, length, [&](index j) { return keys + j * width + g * shape.width; },
@@ -124,6 +122,24 @@ struct reference_attention {
   }
 
  private:
+  /// Sums of the size of a matrix, which are rounded once they are complete.
+  template <class S>
+  class sums {
+   public:
+    template <class T>
+    explicit sums(matrix_view<T> like) : all_(static_cast<std::size_t>(like.size()), S(0)), cols_(like.cols) {}
+    S& operator()(index row, index col) { return all_[static_cast<std::size_t>(row * cols_ + col)]; }
+    template <class T>
+    void round_to(matrix_view<T> y) {
+      for (index i = 0; i < y.rows; ++i)
+        for (index j = 0; j < y.cols; ++j) y[i][j] = T((*this)(i, j));
+    }
+
+   private:
+    std::vector<S> all_;
+    index cols_;
+  };
+
   /// One query over `length` keys; returns the log-sum-exp of its scores.
   template <class T, class S, class Key, class Value, class Visible>
   static S read(const T* q, index length, Key key, Value value, attention_shape shape, T* o, std::vector<S>& p,

@@ -25,15 +25,17 @@ struct reference_loss {
         if (gradient) std::fill_n(z, logits.cols, T(0));
         continue;
       }
-      real_t<T> top = real_part(z[0]);
-      for (index v = 1; v < logits.cols; ++v) top = (std::max)(top, real_part(z[v]));
+      real_t<S> top = real_part(S(z[0]));
+      for (index v = 1; v < logits.cols; ++v) top = (std::max)(top, real_part(S(z[v])));
       S sum(0);
       for (index v = 0; v < logits.cols; ++v) sum += exp(S(z[v]) - S(top));
       const S total = log(sum) + S(top);
       losses[i] = total - S(z[target]);
       if (!gradient) continue;
-      for (index v = 0; v < logits.cols; ++v) z[v] = T(scale * exp(S(z[v]) - total));
-      z[target] -= T(scale);
+      for (index v = 0; v < logits.cols; ++v) {
+        const S share = scale * exp(S(z[v]) - total);
+        z[v] = T(v == target ? share - scale : share);
+      }
     }
   }
   template <class S>

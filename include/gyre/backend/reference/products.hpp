@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include <gyre/core/context.hpp>
 #include <gyre/ops/shapes.hpp>
@@ -20,29 +21,33 @@ struct nothing_prepared {
 };
 
 struct reference_products {
-  template <class T, class Prepared>
-  void product(matrix_view<const T> x, weight_matrix<T, Prepared> w, matrix_view<T> y, bool accumulate) {
+  template <class T, class Prepared, class Y>
+  void product(matrix_view<const T> x, weight_matrix<T, Prepared> w, matrix_view<Y> y, bool accumulate) {
+    using C = compute_t<T>;
     for (index i = 0; i < y.rows; ++i)
       for (index o = 0; o < y.cols; ++o) {
-        T dot(0);
-        for (index k = 0; k < x.cols; ++k) dot += x[i][k] * w.raw[o][k];
-        y[i][o] = accumulate ? y[i][o] + dot : dot;
+        C dot(0);
+        for (index k = 0; k < x.cols; ++k) dot += C(x[i][k]) * C(w.raw[o][k]);
+        y[i][o] = accumulate ? Y(C(y[i][o]) + dot) : Y(dot);
       }
   }
   template <class T, class Prepared>
   void product_input_gradient(matrix_view<const T> dy, weight_matrix<T, Prepared> w, matrix_view<T> dx, bool accumulate) {
+    using C = compute_t<T>;
+    std::vector<C> sums(static_cast<std::size_t>(dx.cols));
     for (index i = 0; i < dx.rows; ++i) {
-      if (!accumulate)
-        for (index k = 0; k < dx.cols; ++k) dx[i][k] = T(0);
+      for (index k = 0; k < dx.cols; ++k) sums[static_cast<std::size_t>(k)] = accumulate ? C(dx[i][k]) : C(0);
       for (index o = 0; o < dy.cols; ++o)
-        for (index k = 0; k < dx.cols; ++k) dx[i][k] += dy[i][o] * w.raw[o][k];
+        for (index k = 0; k < dx.cols; ++k) sums[static_cast<std::size_t>(k)] += C(dy[i][o]) * C(w.raw[o][k]);
+      for (index k = 0; k < dx.cols; ++k) dx[i][k] = T(sums[static_cast<std::size_t>(k)]);
     }
   }
-  template <class T>
-  void product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, matrix_view<T> dw) {
+  template <class T, class G>
+  void product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, matrix_view<G> dw) {
+    using C = compute_t<T>;
     for (index i = 0; i < dy.rows; ++i)
       for (index o = 0; o < dy.cols; ++o)
-        for (index k = 0; k < x.cols; ++k) dw[o][k] += dy[i][o] * x[i][k];
+        for (index k = 0; k < x.cols; ++k) dw[o][k] += G(C(dy[i][o]) * C(x[i][k]));
   }
 
   template <class T, class Prepared>
@@ -61,12 +66,12 @@ struct reference_products {
       product_input_gradient(dy.slice(first, count), matrix_at(w, at), dx.slice(first, count), accumulate);
     });
   }
-  template <class T>
-  void grouped_product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<T> dw) {
+  template <class T, class G>
+  void grouped_product_weight_gradient(matrix_view<const T> dy, matrix_view<const T> x, row_groups groups, matrix_view<G> dw) {
     check_row_groups("grouped_product_weight_gradient", groups, dy.rows);
     for_each_group(groups, [&](index first, index count, index at) {
       product_weight_gradient(dy.slice(first, count), x.slice(first, count),
-                              matrix_view<T>(dw.data + at, dw.rows, dw.cols, dw.stride));
+                              matrix_view<G>(dw.data + at, dw.rows, dw.cols, dw.stride));
     });
   }
 

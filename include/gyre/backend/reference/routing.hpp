@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <gyre/backend/reference/elementwise.hpp>
 #include <gyre/core/layout.hpp>
 #include <gyre/ops/routing.hpp>
 
@@ -132,7 +133,7 @@ struct reference_routing {
       for (index c = 0; c < x.cols; ++c) {
         S sum(0);
         for (index p = i * active; p < (i + 1) * active; ++p) sum += (gates != nullptr ? gates[p] : S(1)) * S(y[place[p]][c]);
-        x[i][c] += T(sum);
+        add_rounded(x[i][c], compute_t<T>(sum));
       }
   }
   template <class T, class S>
@@ -183,7 +184,7 @@ struct reference_routing {
           const S d_log_sigmoid = static_cast<real>(weights.balance) * row.probability[at] * (share[at] - mean);
           const S dx = d_log_sigmoid * reference_sigmoid_of_minus(row.logit[at]) +
                        real(2) * static_cast<real>(weights.z) * row.total * row.softmax[at];
-          d_scores[i][e] += T(factor * static_cast<real>(scale) * dx);
+          add_rounded(d_scores[i][e], compute_t<T>(factor * static_cast<real>(scale) * dx));
         }
       }
     }
