@@ -59,7 +59,7 @@ struct group_weights {
 };
 
 /// Cosines and sines of every rotary encoding that a model uses. Filled once, then only read: angles are computed in double and
-/// stored in the compute type.
+/// stored in the scalar of statistics.
 template <class T>
 struct rotary_tables {
   struct table {
@@ -96,7 +96,7 @@ struct context {
   arena& scratch;         // everything else
   record_stack& records;  // host records that point into the tape
   const batch_layout& layout;
-  const rotary_tables<scalar>& tables;
+  const rotary_tables<statistic_t<P>>& tables;
   bool keep = true;           // whether a backward pass will follow: without one, a layer's tape is given back when it ends
   int step = -1;              // step of the recurrence that is running, from 0; -1 outside the loop
   int steps = 0;              // steps asked for in this call

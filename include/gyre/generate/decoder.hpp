@@ -18,17 +18,18 @@ GYRE_BEGIN
 namespace detail {
 
 /// What a round leaves, valid until the next.
-template <class T>
+template <class S>
 struct round_result {
-  matrix_view<const T> logits;          // (shares that want them, vocabulary), in their order
+  matrix_view<const S> logits;          // (shares that want them, vocabulary), in their order
   std::span<const std::int32_t> steps;  // (tokens) steps run
-  std::span<const T> losses;            // (tokens) with targets: cross-entropies
+  std::span<const S> losses;            // (tokens) with targets: cross-entropies
 };
 
 /// The sequence of calls behind a round and its plan. `Rows` decides which rows go on after each step: round_rows or dry_rows.
 template <class A, class B, class P, class Rows>
 class round_walk {
   using T = activation_t<P>;
+  using S = statistic_t<P>;
   using loop = typename A::loop;
   static constexpr int W = A::width;
   using view = rows<const T, W>;
@@ -37,19 +38,19 @@ class round_walk {
   round_walk(context<B, P>& c, weights<B, P> w, Rows& batch, const cache_plan& caches)
       : c_(c), w_(w), rows_(batch), caches_(caches) {}
 
-  round_result<T> run(index wanted, std::span<const token> targets) {
+  round_result<S> run(index wanted, std::span<const token> targets) {
     c_.keep = false;
     typename A::template tape<P> tape{};
     const index tokens = c_.layout.rows();
-    T* losses = c_.tape.template take<T>(targets.empty() ? 0 : tokens);
+    S* losses = c_.tape.template take<S>(targets.empty() ? 0 : tokens);
     const view e = A::embed(c_, w_, rows_.ids(), tape);
     const view s = recur(e);
     c_.cache_cursor = cache_width<typename A::prelude_layers>;
     view hidden = A::finish(c_, w_, s, tape);
-    round_result<T> result;
+    round_result<S> result;
     result.steps = rows_.steps();
     if (!targets.empty()) {
-      A::loss(c_, w_, nullptr, hidden, targets, T(1), losses, rows<T, W>{});
+      A::loss(c_, w_, nullptr, hidden, targets, S(1), losses, rows<T, W>{});
       result.losses = {losses, targets.size()};
     }
     if (wanted > 0) {
@@ -58,7 +59,7 @@ class round_walk {
         c_.device.gather(hidden.view(), rows_.wanted(), picked.view());
         hidden = picked;
       }
-      const matrix_view<T> logits(c_.tape.template take<T>(wanted * A::shape.vocab), wanted, A::shape.vocab);
+      const matrix_view<S> logits(c_.tape.template take<S>(wanted * A::shape.vocab), wanted, A::shape.vocab);
       A::logits(c_, w_, hidden, logits);
       result.logits = logits;
     }
@@ -74,7 +75,7 @@ class round_walk {
     view prepared = loop::injection::prepare(c_, w, e);
     if constexpr (loop::uses_input)
       for (auto& k : kept) k = take();
-    T* change = c_.tape.template take<T>(2 * e.count);
+    S* change = c_.tape.template take<S>(2 * e.count);
     start(e, turns[0]);
 
     context<B, P> c{c_.device, c_.tape, c_.scratch, c_.records, rows_.active_layout(), c_.tables};
@@ -158,7 +159,8 @@ class decoder {
  public:
   using scalar = activation_t<P>;
   using share = round_share<B, scalar>;
-  static_assert(std::is_same_v<scalar, statistic_t<P>>, "decoder: norms and losses are read as activations");
+  using statistic = statistic_t<P>;
+  static_assert(std::is_same_v<compute_t<scalar>, statistic>, "decoder: norms are read in the compute type of activations");
 
   /// What memory is planned for.
   struct extent {
@@ -189,7 +191,7 @@ class decoder {
 
   /// Logits of the shares that want them; with `targets` (one a token, negative: does not count) the losses besides. The caller
   /// has checked tokens and positions and has made room in the caches.
-  round_result<scalar> run(std::span<const share> shares, std::span<const token> targets = {}) {
+  round_result<statistic> run(std::span<const share> shares, std::span<const token> targets = {}) {
     return fit(shares) == shares.size() ? run_together(shares, targets) : run_in_parts(shares, targets);
   }
 
@@ -208,7 +210,7 @@ class decoder {
   std::array<std::size_t, 2> taken() { return {memory_.tape().peak(), memory_.scratch().peak()}; }
 
  private:
-  round_result<scalar> run_together(std::span<const share> shares, std::span<const token> targets) {
+  round_result<statistic> run_together(std::span<const share> shares, std::span<const token> targets) {
     batch_.begin(shares);
     make_room({batch_.tokens(), static_cast<index>(batch_.wanted().size()), batch_.most_steps(), !targets.empty()});
     B device = net_.device();
@@ -233,7 +235,7 @@ class decoder {
     while (count < shares.size() && alike(shares[count])) ++count;
     return count;
   }
-  round_result<scalar> run_in_parts(std::span<const share> shares, std::span<const token> targets) {
+  round_result<statistic> run_in_parts(std::span<const share> shares, std::span<const token> targets) {
     collected_.logits.clear(), collected_.losses.clear(), collected_.steps.clear();
     while (!shares.empty()) {
       const auto part = shares.first(fit(shares));
@@ -255,7 +257,7 @@ class decoder {
     dry<B> counter;
     arena tape = arena::counting(), scratch = arena::counting();
     record_stack records;
-    rotary_tables<scalar> tables;
+    rotary_tables<statistic_t<P>> tables;
     for (const rotary_spec& spec : parameter_table<A>::rotary_specs()) tables.all.push_back({spec, nullptr});
     dry_rows<B, scalar> batch(e.tokens, e.wanted, e.steps, counter.cache_blocks);
     context<dry<B>, P> c{counter, tape, scratch, records, batch.layout(), tables};
@@ -288,7 +290,7 @@ class decoder {
   pass_observer<P>* observer_ = nullptr;
   bool remembers_ = false, counts_steps_ = false, reads_step_ = false;
   struct {
-    std::vector<scalar> logits, losses;
+    std::vector<statistic> logits, losses;
     std::vector<std::int32_t> steps;
   } collected_;
 };

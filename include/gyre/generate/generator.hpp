@@ -32,6 +32,7 @@ template <architecture A, class B, precision P>
 class generator {
  public:
   using scalar = activation_t<P>;
+  using statistic = statistic_t<P>;
   using id = std::uint64_t;
 
   explicit generator(const network<A, B, P>& net, generator_options options = {})
@@ -79,7 +80,7 @@ class generator {
     deliver();
     compose();
     if (!shares_.empty() || !wavefront_.empty()) {
-      detail::round_result<scalar> round;
+      detail::round_result<statistic> round;
       if (!shares_.empty()) draw(round = decoder_.run(shares_));
       if (!wavefront_.empty()) run_drafting();
       commit(round);
@@ -182,22 +183,22 @@ class generator {
   }
 
   /// All draws before any is kept: if one throws, the round has not happened.
-  void draw(const detail::round_result<scalar>& round) {
+  void draw(const detail::round_result<statistic>& round) {
     index row = 0;
     for (std::size_t i = 0; i < shares_.size(); ++i) {
       if (!shares_[i].wants_logits) continue;
       sequence& s = *owners_[i];
-      const std::span<const scalar> logits(round.logits[row++], vocabulary);
+      const std::span<const statistic> logits(round.logits[row++], vocabulary);
       if (!s.running()) continue;  // cancelled by an observer of its states
       draw_next(s, logits);
     }
   }
-  void draw_next(sequence& s, std::span<const scalar> logits) {
+  void draw_next(sequence& s, std::span<const statistic> logits) {
     const double uniform = sampling_uniform(s.request.of, s.request.key, s.tokens.size());
     s.drawn = sample(logits, std::span<const token>(s.tokens), s.request.choose, uniform, {probabilities_, order_});
     if (s.request.bytes && !s.stops_at(s.drawn.id)) s.drawn_bytes = s.request.bytes(s.drawn.id);
   }
-  void commit(const detail::round_result<scalar>& round) {
+  void commit(const detail::round_result<statistic>& round) {
     std::size_t rows = 0;
     for (std::size_t i = 0; i < shares_.size(); ++i) {
       sequence& s = *owners_[i];
@@ -261,7 +262,7 @@ class generator {
     throw;
   }
   /// No draft where there is none to draw: plain decoding might never have come to such logits.
-  std::optional<token> draw_draft(sequence& s, const detail::wavefront_answer<scalar>& answer) try {
+  std::optional<token> draw_draft(sequence& s, const detail::wavefront_answer<statistic>& answer) try {
     const std::span<const token> history = s.history_to(answer.position);
     const double uniform = sampling_uniform(s.request.of, s.request.key, history.size());
     return detail::sample_token(answer.logits, history, s.request.choose, uniform, {probabilities_, order_});

@@ -107,7 +107,7 @@ class round_rows {
   }
   /// After `steps` steps: decides which active rows are finished. `change` (active, 2) as row_change gives it, or null where
   /// nobody watches.
-  void decide(int steps, const T* change) {
+  void decide(int steps, const compute_t<T>* change) {
     leaving_.clear(), staying_.clear();
     for (index i = 0; i < active(); ++i) {
       const index row = active_[at(i)];
@@ -235,7 +235,7 @@ class dry_rows {
     f(index{0}, static_cast<const batch_layout&>(layout_), state_key{});
   }
   bool watches(int) const { return false; }
-  void decide(int, const T*) { done_ = true, loop_ends_ = blocks_.size(); }
+  void decide(int, const compute_t<T>*) { done_ = true, loop_ends_ = blocks_.size(); }
   bool observed() const { return false; }
   void show(int, matrix_view<const T>) const {}
   std::span<const index> leaving() const { return {}; }

@@ -32,12 +32,12 @@ struct wavefront_token {
 };
 
 /// Logits of one token, for the token that follows.
-template <class T>
+template <class S>
 struct wavefront_answer {
   std::uint64_t owner = 0;
   index position = 0;
   bool complete = false;  // after most_steps, so that it has left; else a draft
-  std::span<const T> logits;
+  std::span<const S> logits;
 };
 
 /// Self-speculative decoding (recurrent_depth, section 5.4) along the diagonal of section 5.5. A token enters as soon as the one
@@ -55,13 +55,14 @@ struct wavefront_answer {
 template <architecture A, class B, precision P>
 class wavefront {
   using T = activation_t<P>;
+  using S = statistic_t<P>;
   using loop = typename A::loop;
   static constexpr int W = A::width;
   using view = rows<const T, W>;
 
  public:
   using entry = wavefront_token<B, T>;
-  using answer = wavefront_answer<T>;
+  using answer = wavefront_answer<S>;
 
   /// Shares the decoder's memory: a round of either ends what the other's last round left.
   explicit wavefront(decoder<A, B, P>& d) : decoder_(d), device_(d.net().device()) {}
@@ -211,7 +212,7 @@ class wavefront {
     const auto w = decoder_.net().parameters();
     c.cache_cursor = cache_width<typename A::prelude_layers>;
     const view hidden = A::finish(c, w, view(picked), tape);
-    const matrix_view<T> logits(c.tape.template take<T>(count * A::shape.vocab), count, A::shape.vocab);
+    const matrix_view<S> logits(c.tape.template take<S>(count * A::shape.vocab), count, A::shape.vocab);
     A::logits(c, w, hidden, logits);
     device_.finish();  // the host reads them
     for (index i = 0; i < count; ++i) {

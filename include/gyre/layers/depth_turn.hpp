@@ -26,7 +26,7 @@ void turn_by_depth(context<B, P>& c, depth_encoding encoding, double base, matri
   c.step_matters = true;
   if (encoding == depth_encoding::split) c.steps_matter = true;
   const depth_place at = depth_of(c);
-  const auto angles = depth_angles<T, Width>(encoding, base, at.step, at.steps);
+  const auto angles = depth_angles<statistic_t<P>, Width>(encoding, base, at.step, at.steps);
   c.device.rotate(x, angles.data(), rotary_shape{x.cols / Width, Width, pairing::adjacent}, back);
 }
 

@@ -119,7 +119,7 @@ struct expert_attention {
     if constexpr (shares) {
       frame g(c.scratch);
       auto d_shared = c.scratch.template take_rows<T, width>(dy.count);
-      auto* workspace = c.scratch.template take<T>(B::add_scaled_backward_workspace(dy.count));
+      auto* workspace = c.scratch.template take<gradient_t<P>>(B::add_scaled_backward_workspace(dy.count));
       c.device.fill(d_shared.view(), T(0));
       c.device.add_scaled_backward(matrix_view<const T>(t.shared_result.view()), w.data + factor_at, dy.view(), d_shared.view(),
                                    dw + factor_at, workspace);

@@ -29,7 +29,7 @@ struct head_norm {
                        matrix_view<T> dx) {
     c.device.fill(dx, T(0));
     frame f(c.scratch);
-    T* const workspace = c.scratch.template take<T>(parameter_count > 0 ? B::rms_norm_backward_workspace(x.rows, Width) : 0);
+    G* const workspace = c.scratch.template take<G>(parameter_count > 0 ? B::rms_norm_backward_workspace(x.rows, Width) : 0);
     for (int h = 0; h < Heads; ++h)
       c.device.rms_norm_backward(x.columns(h * Width, Width), weight(w.data), rstd + h * x.rows, dy.columns(h * Width, Width),
                                  dx.columns(h * Width, Width), weight(dw), workspace);

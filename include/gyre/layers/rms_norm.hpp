@@ -46,7 +46,7 @@ struct rms_norm {
                        rows<const activation_t<P>, Width> dy, rows<activation_t<P>, Width> dx) {
     frame f(c.scratch);
     auto* workspace =
-        c.scratch.template take<activation_t<P>>(Gain == gain::learned ? B::rms_norm_backward_workspace(dy.count, Width) : 0);
+        c.scratch.template take<gradient_t<P>>(Gain == gain::learned ? B::rms_norm_backward_workspace(dy.count, Width) : 0);
     c.device.rms_norm_backward(t.x.view(), gains(w), t.rstd, dy.view(), dx.view(), Gain == gain::learned ? dw : nullptr,
                                workspace);
   }

@@ -105,14 +105,15 @@ struct router {
       if (R.bias_rows > 1) c.step_matters = true;
       each_chunk(tokens, [&](index first, index n) {
         frame f(c.scratch);
-        const matrix_view<T> scores(c.scratch.template take<T>(n * R.count), n, R.count);
+        const matrix_view<S> scores(c.scratch.template take<S>(n * R.count), n, R.count);
         c.device.product(queries(t, first, n), keys(w), scores, false);
-        c.device.route(matrix_view<const T>(scores), w.data + bias_at + index{bias_row} * R.count, scale(), R.active,
-                       k.chosen + first * R.active, k.logits + first * R.active, k.gates + first * R.active);
+        const S* const bias = in_statistics(c, w.data + bias_at + index{bias_row} * R.count);
+        c.device.route(matrix_view<const S>(scores), bias, scale(), R.active, k.chosen + first * R.active,
+                       k.logits + first * R.active, k.gates + first * R.active);
         if constexpr (has_losses) {
           const auto sequences = static_cast<index>(c.layout.sequences().size());
           S* const losses = c.scratch.template take<S>(sequences);
-          c.device.router_loss(matrix_view<const T>(scores), scale(), static_cast<const std::int32_t*>(k.chosen), R.active,
+          c.device.router_loss(matrix_view<const S>(scores), scale(), static_cast<const std::int32_t*>(k.chosen), R.active,
                                c.layout, loss_weights, losses);
           c.auxiliary_loss += c.device.sum(static_cast<const S*>(losses), sequences);
         }
@@ -142,17 +143,17 @@ struct router {
       each_chunk(dx.count, [&](index first, index n) {
         frame g(c.scratch);
         const index at = first * R.active;
-        const matrix_view<T> d_scores(c.scratch.template take<T>(n * R.count), n, R.count);
+        const matrix_view<S> d_scores(c.scratch.template take<S>(n * R.count), n, R.count);
         c.device.route_backward(static_cast<const S*>(k.logits + at), static_cast<const S*>(k.gates + at),
                                 static_cast<const std::int32_t*>(k.chosen + at), d_gates + at, scale(), R.active, d_scores);
         if constexpr (has_losses) {
           frame h(c.scratch);
-          const matrix_view<T> scores(c.scratch.template take<T>(n * R.count), n, R.count);
+          const matrix_view<S> scores(c.scratch.template take<S>(n * R.count), n, R.count);
           c.device.product(queries(t, first, n), keys(w), scores, false);
-          c.device.router_loss_backward(matrix_view<const T>(scores), scale(), static_cast<const std::int32_t*>(k.chosen),
+          c.device.router_loss_backward(matrix_view<const S>(scores), scale(), static_cast<const std::int32_t*>(k.chosen),
                                         R.active, c.layout, loss_weights, c.loss_scale, d_scores);
         }
-        const matrix_view<const T> d = d_scores;
+        const matrix_view<const T> d = in_activations(c, d_scores);
         c.device.product_weight_gradient(d, queries(t, first, n),
                                          matrix_view<gradient_t<P>>(dw + keys_at, R.count, query_width));
         c.device.product_input_gradient(d, keys(w), d_q.view().slice(first, n), false);
@@ -177,6 +178,29 @@ struct router {
   }
 
  private:
+  // One row of the selection bias, and gradients of scores, in the scalars of those that read them: where these differ, in scratch.
+  template <class B, class P>
+  static const statistic_t<P>* in_statistics(context<B, P>& c, const parameter_t<P>* bias) {
+    if constexpr (std::is_same_v<parameter_t<P>, statistic_t<P>>) {
+      return bias;
+    } else {
+      auto* const wide = c.scratch.template take<statistic_t<P>>(R.count);
+      c.device.copy(matrix_view<const parameter_t<P>>(bias, 1, R.count), matrix_view<statistic_t<P>>(wide, 1, R.count));
+      return wide;
+    }
+  }
+  template <class B, class P>
+  static matrix_view<const activation_t<P>> in_activations(context<B, P>& c, matrix_view<statistic_t<P>> scores) {
+    using T = activation_t<P>;
+    if constexpr (std::is_same_v<T, statistic_t<P>>) {
+      return scores;
+    } else {
+      const matrix_view<T> rounded(c.scratch.template take<T>(scores.size()), scores.rows, scores.cols);
+      c.device.copy(matrix_view<const statistic_t<P>>(scores), rounded);
+      return rounded;
+    }
+  }
+
   static double scale() { return 1 / std::sqrt(static_cast<double>(query_width)); }
   template <class P>
   static matrix_view<const activation_t<P>> queries(const tape<P>& t, index first, index n) {

@@ -151,7 +151,7 @@ struct sequence_attention {
     c.device.rotary_backward(d_qk, c.layout.positions(), c.tables.find(rotary), turned());
     if constexpr (O.query_key_bias) {
       frame g(c.scratch);
-      auto* workspace = c.scratch.template take<T>(B::column_sum_workspace(dy.count, qk_width));
+      auto* workspace = c.scratch.template take<gradient_t<P>>(B::column_sum_workspace(dy.count, qk_width));
       c.device.column_sum(matrix_view<const T>(d_qk), dw, workspace);
     }
     if constexpr (O.query_key_norm) {

@@ -165,7 +165,7 @@ struct model {
   /// logits = W_head hidden, (tokens, vocab).
   template <class B, class P>
   static void logits(context<B, P>& c, weights<B, P> w, rows<const activation_t<P>, width> hidden,
-                     matrix_view<activation_t<P>> out) {
+                     matrix_view<statistic_t<P>> out) {
     c.device.product(hidden.view(), (w + head_at).matrix(D.vocab, width), out, false);
   }
 

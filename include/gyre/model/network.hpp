@@ -1,6 +1,7 @@
 // A network: an architecture's parameters on a device. Read-only once trained, so that many streams may share it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <span>
@@ -64,7 +65,7 @@ class network {
 
   B& device() { return device_; }
   const B& device() const { return device_; }
-  const rotary_tables<activation_t<P>>& tables() const { return tables_; }
+  const rotary_tables<statistic_t<P>>& tables() const { return tables_; }
   weights<B, P> parameters() const { return {memory_->template as<scalar>(), &prepared_}; }
 
   /// All parameters, flat, for the host: waits for what has been called. Call refresh() after changing them.
@@ -95,12 +96,12 @@ class network {
         if constexpr (std::is_floating_point_v<scalar>) {
           stream.fill_truncated_normal(tensor, counter{}, std::sqrt(start.variance));
         } else {
-          std::vector<double> values(tensor.size());
-          stream.fill_truncated_normal(std::span<double>(values), counter{}, std::sqrt(start.variance));
-          std::copy(values.begin(), values.end(), tensor.begin());
+          std::vector<double> drawn(tensor.size());
+          stream.fill_truncated_normal(std::span<double>(drawn), counter{}, std::sqrt(start.variance));
+          std::transform(drawn.begin(), drawn.end(), tensor.begin(), [](double x) { return scalar(x); });
         }
       } else {
-        std::fill(tensor.begin(), tensor.end(), scalar(static_cast<real_t<scalar>>(start.constant)));
+        std::fill(tensor.begin(), tensor.end(), scalar(static_cast<real_t<compute_t<scalar>>>(start.constant)));
       }
     }
     refresh();
@@ -108,7 +109,7 @@ class network {
 
  private:
   GYRE_COLD void fill_tables() {
-    using T = activation_t<P>;
+    using T = statistic_t<P>;
     index total = 0;
     const std::vector<rotary_spec> specs = table::rotary_specs();
     for (const rotary_spec& s : specs) total += index{s.length} * (s.width / 2) * 2;
@@ -127,7 +128,7 @@ class network {
 
   B device_;
   std::shared_ptr<device_buffer<B>> memory_, table_memory_;
-  rotary_tables<activation_t<P>> tables_;
+  rotary_tables<statistic_t<P>> tables_;
   typename B::template prepared<scalar> prepared_;
 };
 

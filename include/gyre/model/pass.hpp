@@ -107,7 +107,7 @@ GYRE_COLD pass_plan plan_pass(const batch_layout& layout, depth_draw draw, bool 
   dry<B> counter;
   arena tape = arena::counting(), scratch = arena::counting();
   record_stack records;
-  rotary_tables<activation_t<P>> tables;
+  rotary_tables<statistic_t<P>> tables;
   for (const rotary_spec& spec : parameter_table<A>::rotary_specs()) tables.all.push_back({spec, nullptr});
   context<dry<B>, P> c{counter, tape, scratch, records, layout, tables};
   // Addresses that keep the books and are never read.
@@ -144,7 +144,7 @@ pass_result<A, P> run_pass(const network<A, B, P>& net, pass_memory<B>& memory, 
 /// run_pass does. Everything has been done when it returns.
 template <architecture A, class B, precision P>
 void run_logits(const network<A, B, P>& net, pass_memory<B>& memory, const batch_layout& layout, std::span<const token> ids,
-                state_key key, int steps, matrix_view<activation_t<P>> out) {
+                state_key key, int steps, matrix_view<statistic_t<P>> out) {
   detail::check_rows<A>("run_logits", layout, ids);
   require(out.rows == layout.rows() && out.cols == A::shape.vocab, "run_logits: room for ", out.rows, " x ", out.cols,
           " logits, not ", layout.rows(), " x ", A::shape.vocab);

@@ -52,16 +52,24 @@ inline std::vector<index> shape_of(const tensor_entry& entry) {
   return {entry.shape.extent.begin(), entry.shape.extent.begin() + entry.shape.rank};
 }
 
-/// All tensors of a network, or all moments of a trainer: a name, a shape, and where it lies in memory.
+/// All tensors of a table whose scalars begin at `values`: a name, a shape, and where it lies in memory.
+template <class Table, class T>
+std::vector<tensor_source> table_tensors(const T* values) {
+  std::vector<tensor_source> all;
+  const std::vector<std::string> names = Table::names();
+  for (std::size_t n = 0; n < names.size(); ++n)
+    all.emplace_back(names[n], shape_of(Table::entries[n]), values + Table::entries[n].offset);
+  return all;
+}
+/// Those of a network; the weights that a trainer's updates act on; its moments.
 template <class Network>
 std::vector<tensor_source> weight_tensors(const Network& net) {
-  using table = typename Network::table;
-  std::vector<tensor_source> all;
-  const std::vector<std::string> names = table::names();
-  const auto values = net.values();
-  for (std::size_t n = 0; n < names.size(); ++n)
-    all.emplace_back(names[n], shape_of(table::entries[n]), values.data() + table::entries[n].offset);
-  return all;
+  return table_tensors<typename Network::table>(net.values().data());
+}
+template <class Trainer>
+std::vector<tensor_source> master_tensors(const Trainer& trainer) {
+  using scalar = typename Trainer::state_type::scalar;
+  return table_tensors<typename Trainer::network_type::table>(static_cast<const scalar*>(trainer.masters().data()));
 }
 template <class Trainer>
 std::vector<tensor_source> moment_tensors(const Trainer& trainer) {
@@ -70,9 +78,9 @@ std::vector<tensor_source> moment_tensors(const Trainer& trainer) {
   const std::vector<std::string> names = table::names();
   for (std::size_t n = 0; n < names.size(); ++n)
     for (int which = 0; which < Trainer::rule_type::moments(table::entries[n].kind); ++which)
-      all.emplace_back(names[n] + ".moment_" + std::to_string(which + 1), shape_of(table::entries[n]),
-                       static_cast<const typename Trainer::network_type::scalar*>(
-                           trainer.state().moment(static_cast<int>(n), which).data()));
+      all.emplace_back(
+          names[n] + ".moment_" + std::to_string(which + 1), shape_of(table::entries[n]),
+          static_cast<const typename Trainer::state_type::scalar*>(trainer.state().moment(static_cast<int>(n), which).data()));
   return all;
 }
 
@@ -176,12 +184,17 @@ inline std::string first_difference(const json_field& there, const std::string& 
   }
 }
 
+/// What must be the same for a run to go on bit for bit.
 template <class Trainer>
 json rules_of(const Trainer& trainer) {
-  return object_of({{"optimizer", facts_of(trainer.rule())},
-                    {"depth", facts_of(trainer.depth())},
-                    {"schedule", facts_of(trainer.schedule())},
-                    {"options", facts_of(trainer.options())}});
+  json rules = object_of({{"optimizer", facts_of(trainer.rule())},
+                          {"depth", facts_of(trainer.depth())},
+                          {"schedule", facts_of(trainer.schedule())},
+                          {"options", facts_of(trainer.options())}});
+  // Where the network holds less than is saved.
+  if constexpr (Trainer::state_type::keeps_masters)
+    rules.set("parameters", json(name_of(dtype_of<typename Trainer::network_type::scalar>())));
+  return rules;
 }
 
 template <class Trainer>
@@ -202,7 +215,7 @@ json state_of(const Trainer& trainer, const json& data) {
                     {"rules", rules_of(trainer)},
                     {"evaluation",
                      object_of({{"mean_depth", trainer.depth().mean_depth()}, {"state_scale", trainer.options().state_scale}})},
-                    {"precision", name_of(dtype_of<typename Trainer::network_type::scalar>())},
+                    {"precision", name_of(dtype_of<typename Trainer::state_type::scalar>())},
                     {"fingerprint", fingerprint<A>()},
                     {"architecture", std::move(lines)}});
 }
@@ -230,8 +243,8 @@ std::filesystem::path save_checkpoint(const Trainer& trainer, const std::filesys
   const std::string padded = std::string(number.size() < 8 ? 8 - number.size() : 0, '0') + number;
   const std::filesystem::path folder = run / (std::string(detail::checkpoint_prefix) + padded);
   const std::string state = write_json(detail::state_of(trainer, data), 1) + "\n";
-  using scalar = typename Trainer::network_type::scalar;
-  const std::vector<tensor_source> weights = detail::weight_tensors(trainer.net()), moments = detail::moment_tensors(trainer);
+  using scalar = typename Trainer::state_type::scalar;
+  const std::vector<tensor_source> weights = detail::master_tensors(trainer), moments = detail::moment_tensors(trainer);
   detail::check_finite<scalar>("save_checkpoint: not saved", weights);
   detail::check_finite<scalar>("save_checkpoint: not saved", moments);
   if (const auto found = complete_folders(run, detail::checkpoint_prefix); !found.empty())
@@ -264,7 +277,7 @@ inline std::optional<std::filesystem::path> latest_checkpoint(const std::filesys
 /// architecture, precision, optimiser, each tensor's name, shape and type, and that all numbers are finite.
 template <class Trainer>
 resumed load_checkpoint(Trainer& trainer, const std::filesystem::path& folder) {
-  using scalar = typename Trainer::network_type::scalar;
+  using scalar = typename Trainer::state_type::scalar;
   const detail::state_document document(folder);
   const json_field state = document.fields();
   detail::check_architecture<typename Trainer::A>(state);
@@ -278,7 +291,7 @@ resumed load_checkpoint(Trainer& trainer, const std::filesystem::path& folder) {
           detail::in_quotes(optimizer_there), ", this training uses ", detail::in_quotes(Trainer::rule_type::name));
 
   const safetensors_reader weights(folder / detail::weights_file), moments(folder / detail::moments_file);
-  const std::vector<tensor_source> weights_here = detail::weight_tensors(trainer.net()),
+  const std::vector<tensor_source> weights_here = detail::master_tensors(trainer),
                                    moments_here = detail::moment_tensors(trainer);
   detail::check_tensors(weights, weights_here, true);
   detail::check_tensors(moments, moments_here, true);
@@ -338,8 +351,19 @@ void load_weights(Network& net, const std::filesystem::path& from) {
             detail::in_quotes(value), " is of another architecture than this program's ", detail::in_quotes(fingerprint<A>()));
   const std::vector<tensor_source> here = detail::weight_tensors(net);
   detail::check_tensors(file, here, false);
-  detail::check_finite<typename Network::scalar>(file, here);
-  detail::read_tensors<typename Network::scalar>(file, here);
+  using scalar = typename Network::scalar;
+  if constexpr (std::is_same_v<scalar, compute_t<scalar>>) {
+    detail::check_finite<scalar>(file, here);
+    detail::read_tensors<scalar>(file, here);
+  } else {  // rounded once
+    std::vector<double> wide(net.values().size());
+    const auto there = detail::table_tensors<typename Network::table>(static_cast<const double*>(wide.data()));
+    detail::check_finite<double>(file, there);
+    detail::read_tensors<double>(file, there);
+    for (const double x : wide)
+      require(std::isfinite(static_cast<float>(scalar(x))), file.source(), ": a weight of ", x, " is infinite in bf16");
+    std::transform(wide.begin(), wide.end(), net.values().begin(), [](double x) { return scalar(x); });
+  }
   net.refresh();
 }
 

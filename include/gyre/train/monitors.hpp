@@ -47,26 +47,44 @@ struct monitor_sums {
 template <class B, class T, int W>
 void measure(B& device, arena& scratch, const batch_layout& layout, rows<const T, W> previous, rows<const T, W> last,
              rows<const T, W> hidden, monitor_sums& sums) {
+  using S = compute_t<T>;
   frame f(scratch);
-  const auto x = scratch.template take_rows<T, W>(last.count);
+  const auto x = scratch.template take_rows<S, W>(last.count);
   sums.tokens += last.count;
-  sums.state += device.squared_norm(last.data, last.size());
-  sums.head += device.squared_norm(hidden.data, hidden.size());
-  device.copy(last.view(), x.view());
-  device.combine(T(-1), previous.data, T(1), x.data, x.size());
-  sums.change += device.squared_norm(x.data, x.size());
+  const auto in_statistics = [&](rows<const T, W> r) {
+    if constexpr (std::is_same_v<T, S>) {
+      return r;
+    } else {
+      const auto wide = scratch.template take_rows<S, W>(r.count);
+      device.copy(r.view(), wide.view());
+      return rows<const S, W>(wide);
+    }
+  };
+  {
+    frame g(scratch);
+    const rows<const S, W> head = in_statistics(hidden);
+    sums.head += device.squared_norm(head.data, head.size());
+  }
+  {
+    frame g(scratch);
+    const rows<const S, W> before = in_statistics(previous);
+    device.copy(last.view(), x.view());
+    sums.state += device.squared_norm(static_cast<const S*>(x.data), x.size());
+    device.combine(S(-1), before.data, S(1), x.data, x.size());
+    sums.change += device.squared_norm(static_cast<const S*>(x.data), x.size());
+  }
 
   device.copy(last.view(), x.view());
   device.standardise(x.view());  // rows of squared length W
-  T* total = scratch.template take<T>(W);
+  S* total = scratch.template take<S>(W);
   for (const sequence_span& s : layout.sequences()) {
     if (s.count < 2) continue;
     frame g(scratch);
-    T* workspace = scratch.template take<T>(B::column_sum_workspace(s.count, W));
-    device.fill(matrix_view<T>(total, 1, W), T(0));
-    device.column_sum(matrix_view<const T>(x.view().slice(s.begin, s.count)), total, workspace);
+    S* workspace = scratch.template take<S>(B::column_sum_workspace(s.count, W));
+    device.fill(matrix_view<S>(total, 1, W), S(0));
+    device.column_sum(matrix_view<const S>(x.view().slice(s.begin, s.count)), total, workspace);
     const double n = static_cast<double>(s.count);
-    sums.correlation += (device.squared_norm(total, W) / W - n) / (n * (n - 1));
+    sums.correlation += (device.squared_norm(static_cast<const S*>(total), W) / W - n) / (n * (n - 1));
     ++sums.correlated;
   }
 }

@@ -79,20 +79,25 @@ consteval index most_workspace() {
 
 }  // namespace detail
 
-/// The moments of all tensors, in the order of the parameters, and how many updates they have seen.
+/// The moments of all tensors, in the order of the parameters, and how many updates they have seen. Where a network holds its
+/// parameters in less than the scalar of gradients, also these parameters in full, the masters: updates act on them, and the
+/// network gets them rounded.
 template <optimizer Rule, class Network>
 class optimizer_state {
  public:
-  using scalar = typename Network::scalar;
+  using parameter = typename Network::scalar;
+  using scalar = gradient_t<typename Network::precision_type>;  // of masters and moments
   using backend_type = typename Network::backend_type;
   using table = typename Network::table;
   static constexpr auto offsets = detail::moment_offsets<Rule, table>();
+  static constexpr bool keeps_masters = !std::is_same_v<parameter, scalar>;
   static_assert(updating_backend<backend_type, scalar>, "optimizer_state: this backend has no operations for updates");
 
   explicit optimizer_state(const backend_type& device)
       : device_(device),
         moments_(device, static_cast<std::size_t>(offsets.back()) * sizeof(scalar)),
-        workspace_(device, static_cast<std::size_t>(detail::most_workspace<Rule, table>()) * sizeof(scalar)) {
+        workspace_(device, static_cast<std::size_t>(detail::most_workspace<Rule, table>()) * sizeof(scalar)),
+        masters_(device, keeps_masters ? static_cast<std::size_t>(table::scalars) * sizeof(scalar) : 0) {
     device_.fill(matrix_view<scalar>(moments_.template as<scalar>(), 1, offsets.back()), scalar(0));
   }
 
@@ -107,23 +112,54 @@ class optimizer_state {
     return {moments_.template as<scalar>() + offsets[at] + which * size, static_cast<std::size_t>(size)};
   }
 
+  /// Makes masters from the network's parameters. The first update does it too.
+  void open(Network& net) {
+    opened_ = true;
+    if constexpr (keeps_masters)
+      device_.copy(matrix_view<const parameter>(net.device_values(), 1, table::scalars),
+                   matrix_view<scalar>(masters_.template as<scalar>(), 1, table::scalars));
+  }
+  /// The parameters that updates act on, flat, for the host: waits for what has been called. Call round() after changing them.
+  std::span<scalar> masters(Network& net) const {
+    backend_type device = device_;
+    device.finish();
+    return {device_masters(net), static_cast<std::size_t>(table::scalars)};
+  }
+  /// Gives the network the masters, rounded. The caller refreshes it.
+  void round(Network& net) {
+    if constexpr (keeps_masters)
+      device_.copy(matrix_view<const scalar>(masters_.template as<scalar>(), 1, table::scalars),
+                   matrix_view<parameter>(net.device_values(), 1, table::scalars));
+  }
+
   /// One update of all parameters; `gradient` is as flat as they are. The caller refreshes the network.
   void apply(const Rule& rule, Network& net, const scalar* gradient, double rate, double gradient_scale) {
+    if (!opened_) open(net);
+    scalar* const weights = device_masters(net);
     const update_step step{updates_ + 1, rate, gradient_scale};
     for (std::size_t n = 0; n < table::entries.size(); ++n) {
       const tensor_entry& entry = table::entries[n];
       if (!learns(entry.kind)) continue;
       rule.update(device_,
-                  tensor_update<scalar>{entry, net.device_values() + entry.offset, gradient + entry.offset,
+                  tensor_update<scalar>{entry, weights + entry.offset, gradient + entry.offset,
                                         moments_.template as<scalar>() + offsets[n], workspace_.template as<scalar>()},
                   step);
     }
+    round(net);
     ++updates_;
   }
 
  private:
+  scalar* device_masters(Network& net) const {
+    if constexpr (keeps_masters)
+      return masters_.template as<scalar>();
+    else
+      return net.device_values();
+  }
+
   backend_type device_;
-  device_buffer<backend_type> moments_, workspace_;
+  device_buffer<backend_type> moments_, workspace_, masters_;
+  bool opened_ = false;
   std::uint64_t updates_ = 0;
 };
 

@@ -48,6 +48,7 @@ class trainer {
   using A = typename Network::architecture_type;
   using B = typename Network::backend_type;
   using P = typename Network::precision_type;
+  using state_type = optimizer_state<Rule, Network>;
 
   trainer(Network& net, Rule rule, Depth depth, trainer_options options = {})
       : trainer(net, std::move(rule), std::move(depth), Schedule{}, options) {}
@@ -62,6 +63,7 @@ class trainer {
         gradient_(device_, static_cast<std::size_t>(A::parameter_count) * sizeof(gradient_t<P>)),
         pass_(net),
         loads_(Network::table::entries) {
+    state_.open(net);
     rule_.validate();
     depth_.validate();
     schedule_.validate();
@@ -186,13 +188,16 @@ class trainer {
   const Depth& depth() const { return depth_; }
   const Schedule& schedule() const { return schedule_; }
   const trainer_options& options() const { return options_; }
-  optimizer_state<Rule, Network>& state() { return state_; }
-  const optimizer_state<Rule, Network>& state() const { return state_; }
-  /// Goes on where a checkpoint was made; the caller has restored weights and moments.
+  state_type& state() { return state_; }
+  const state_type& state() const { return state_; }
+  /// The parameters that updates act on, flat: the network's, or in bf16_mixed those in fp32 from which the network's are rounded.
+  std::span<typename state_type::scalar> masters() const { return state_.masters(*net_); }
+  /// Goes on where a checkpoint was made; the caller has restored masters and moments.
   void resume(std::uint64_t steps, std::uint64_t rows, std::uint64_t tokens) {
     discard();
     state_.set_updates(steps);
     rows_ = rows, tokens_ = tokens;
+    state_.round(*net_);
     net_->refresh();
   }
 
@@ -209,13 +214,14 @@ class trainer {
   matrix_view<gradient_t<P>> gradient_view() const { return {gradient(), 1, A::parameter_count}; }
   void balance() {
     if (loads_.empty()) return;
-    const auto values = net_->values();
+    const auto values = state_.masters(*net_);
     for (const auto& router : loads_.routers())
       for (index row = 0; row < router.rows; ++row) {
         const auto experts = static_cast<std::size_t>(router.experts), at = static_cast<std::size_t>(row) * experts;
         options_.balance.update(values.subspan(static_cast<std::size_t>(router.offset) + at, experts),
                                 std::span<const std::int64_t>(router.load).subspan(at, experts));
       }
+    state_.round(*net_);
   }
   double schedule_factor(std::uint64_t step) const {
     return schedule_(step, (std::max)(options_.total_steps, std::uint64_t{1}));
@@ -227,7 +233,7 @@ class trainer {
   Schedule schedule_;
   trainer_options options_;
   B device_;
-  optimizer_state<Rule, Network> state_;
+  state_type state_;
   device_buffer<B> gradient_;
   detail::batch_pass<Network> pass_;
   routing_loads<P> loads_;
