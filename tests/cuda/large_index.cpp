@@ -39,7 +39,7 @@ template <class Update>
 void check_update(std::size_t written, Update update) {
   gyre_test::shuffled_cuda device;
   vectors v(device.device());
-  constexpr unsigned items = gyre::detail::update_threads * static_cast<unsigned>(gyre::detail::pack_lanes<float>);
+  constexpr unsigned items = gyre::detail::update_threads * static_cast<unsigned>(gyre::detail::pack_width<float>);
   gyre_test::run_last_blocks(device.device(), gyre::detail::blocks_for(vectors::count, items).x,
                              [&] { update(device, v.at_large(), vectors::count); });
   // The machine does not know the host's memory: the same on the ends, in its own.
