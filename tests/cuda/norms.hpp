@@ -16,7 +16,7 @@ void check_norms() {
 template <class T>
 void check_norms_of_long_rows() {
   using gyre::index, gyre::operation;
-  constexpr index pack = gyre::detail::pack_width<T>, kept = gyre::detail::kept_packs;
+  constexpr index pack = gyre::detail::pack_width<T>, kept = gyre::detail::kept_packs<pack>;
   struct length {
     index cols, offset;
   };

@@ -33,7 +33,7 @@ struct cuda_norms {
   void rms_norm_backward(matrix_view<const T> x, const T* gain, const S* rstd, matrix_view<const T> dy, matrix_view<T> dx,
                          G* dgain, G* workspace) {
     const bool packed = whole_packs<T>(x.cols, x, dy, dx);
-    const bool at_once = packed && at_pack(workspace) && x.cols <= index{long_row_threads} * kept_packs * pack_width<T>;
+    const bool at_once = packed && at_pack(workspace) && x.cols <= index{long_row_threads} * kept_packs<pack_width<T>> * pack_width<T>;
     const index partials = partials_of(x.rows), rows_each = rows_of_partial(x.rows);
     if (dgain != nullptr && at_once) {
       by_length<T>(x.cols, true, [&]<unsigned Threads, int Width>() {
@@ -72,7 +72,7 @@ struct cuda_norms {
   template <class T, class F>
   static void by_length(index cols, bool packed, F f) {
     const auto with = [&]<int Width>() {
-      constexpr index kept_by_thread = index{kept_packs} * Width;
+      constexpr index kept_by_thread = index{kept_packs<Width>} * Width;
       if (cols <= short_row_threads * kept_by_thread)
         f.template operator()<short_row_threads, Width>();
       else if (cols <= row_threads * kept_by_thread)

@@ -10,9 +10,10 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Packs of a row that a thread keeps in registers, so that it is read once: of two rows in the backward pass 8 packs, 32
-/// registers, and as many again for the sums of fp32. What is beyond is read again.
-inline constexpr int kept_packs = 4;
+/// Packs of a row that a thread keeps in registers, so that the row is read once: 16 elements, in 16 registers at most. The
+/// backward pass has two such rows, and sums of 16 columns. What is beyond is read again.
+template <int Width>
+inline constexpr int kept_packs = (std::min)(16 / Width, 4);
 /// Threads of a row: a warp, which needs no barrier, as long as it can keep the row; 128; else 512.
 inline constexpr unsigned short_row_threads = warp_lanes, row_threads = 128, long_row_threads = 512;
 /// Threads of a block that has a row for every `Threads`.
@@ -28,8 +29,8 @@ template <unsigned Threads, int Width, class F>
 GYRE_DEVICE void for_packs_of_row(index cols, F f) {
   constexpr int step = static_cast<int>(Threads) * Width;
   const int first = static_cast<int>(threadIdx.x % Threads) * Width;
-  GYRE_UNROLL for (int k = 0; k < kept_packs; ++k) if (first + k * step < cols) f(k, index{first + k * step});
-  for (index j = first + kept_packs * step; j < cols; j += step) f(kept_packs, j);
+  GYRE_UNROLL for (int k = 0; k < kept_packs<Width>; ++k) if (first + k * step < cols) f(k, index{first + k * step});
+  for (index j = first + kept_packs<Width> * step; j < cols; j += step) f(kept_packs<Width>, j);
 }
 template <unsigned Threads, class C>
 GYRE_DEVICE C row_sum(C x) {
@@ -54,7 +55,7 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
                    S* rstd) {
   const index row = row_of_thread<Threads>();
   if (row >= x.rows) return;
-  pack<T, Width> kept[kept_packs];
+  pack<T, Width> kept[kept_packs<Width>];
   S squares(0);
   for_packs_of_row<Threads, Width>(x.cols, [&](int k, index j) {
     pack<T, Width> p = load_pack<Width>(x[row] + j);
@@ -63,14 +64,14 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
       GYRE_UNROLL for (int v = 0; v < Width; ++v) p.at[v] = narrow<T>(widen(p.at[v]) + widen(q.at[v]));
       store_pack(sum[row] + j, p);
     }
-    if (k < kept_packs) kept[k] = p;
+    if (k < kept_packs<Width>) kept[k] = p;
     GYRE_UNROLL for (int v = 0; v < Width; ++v) squares += S(widen(p.at[v])) * S(widen(p.at[v]));
   });
   const S factor = S(1) / square_root(row_sum<Threads>(squares) / static_cast<S>(x.cols) + eps);
   if (threadIdx.x % Threads == 0) rstd[row] = factor;
   const T* const again = Add ? sum[row] : x[row];
   for_packs_of_row<Threads, Width>(x.cols, [&](int k, index j) {
-    pack<T, Width> p = k < kept_packs ? kept[k] : load_pack<Width>(again + j);
+    pack<T, Width> p = k < kept_packs<Width> ? kept[k] : load_pack<Width>(again + j);
     GYRE_UNROLL for (int v = 0; v < Width; ++v) p.at[v] = narrow<T>(static_cast<compute_t<T>>(S(widen(p.at[v])) * factor));
     if (gain != nullptr) {
       const pack<T, Width> g = load_parameters<Width>(gain + j);
@@ -89,10 +90,12 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
   constexpr unsigned at_once = threads_of_rows<Threads> / Threads;
   const index begin = static_cast<index>(blockIdx.x) * rows_of_block;
   const index end = begin + rows_of_block < x.rows ? begin + rows_of_block : x.rows;
-  pack<G, Width> sums[kept_packs] = {};
+  pack<G, Width> sums[kept_packs<Width>] = {};
   for (index row = begin + threadIdx.x / Threads; row < end; row += at_once) {
     const S factor = rstd[row];
-    pack<T, Width> kept_x[kept_packs], kept_dy[kept_packs];
+    const T *const of_x = x[row], *const of_dy = dy[row];
+    T* const of_dx = dx[row];
+    pack<T, Width> kept_x[kept_packs<Width>], kept_dy[kept_packs<Width>];
     // Of one pack: gain dy, and x.
     const auto gained = [&](const pack<T, Width>& d, index j) {
       pack<S, Width> g;
@@ -105,38 +108,38 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
     };
     S products(0);
     for_packs_of_row<Threads, Width>(x.cols, [&](int k, index j) {
-      const pack<T, Width> p = load_pack<Width>(x[row] + j), d = load_pack<Width>(dy[row] + j);
-      if (k < kept_packs) kept_x[k] = p, kept_dy[k] = d;
+      const pack<T, Width> p = load_pack<Width>(of_x + j), d = load_pack<Width>(of_dy + j);
+      if (k < kept_packs<Width>) kept_x[k] = p, kept_dy[k] = d;
       const pack<S, Width> g = gained(d, j);
       GYRE_UNROLL for (int v = 0; v < Width; ++v) {
         const S unit = S(widen(p.at[v])) * factor;
         products += g.at[v] * unit;
         if constexpr (Sum)
-          if (k < kept_packs) sums[k].at[v] += static_cast<G>(S(widen(d.at[v])) * unit);
+          if (k < kept_packs<Width>) sums[k].at[v] += static_cast<G>(S(widen(d.at[v])) * unit);
       }
     });
     const S mean = row_sum<Threads>(products) / static_cast<S>(x.cols);
     for_packs_of_row<Threads, Width>(x.cols, [&](int k, index j) {
-      const pack<T, Width> p = k < kept_packs ? kept_x[k] : load_pack<Width>(x[row] + j);
-      const pack<S, Width> g = gained(k < kept_packs ? kept_dy[k] : load_pack<Width>(dy[row] + j), j);
-      pack<T, Width> to = load_pack<Width>(dx[row] + j);
+      const pack<T, Width> p = k < kept_packs<Width> ? kept_x[k] : load_pack<Width>(of_x + j);
+      const pack<S, Width> g = gained(k < kept_packs<Width> ? kept_dy[k] : load_pack<Width>(of_dy + j), j);
+      pack<T, Width> to = load_pack<Width>(of_dx + j);
       GYRE_UNROLL for (int v = 0; v < Width; ++v) {
         const S change = factor * (g.at[v] - mean * S(widen(p.at[v])) * factor);
         to.at[v] = narrow<T>(widen(to.at[v]) + static_cast<compute_t<T>>(change));
       }
-      store_pack(dx[row] + j, to);
+      store_pack(of_dx + j, to);
     });
   }
   if constexpr (Sum) {
     G* const to = partial + static_cast<index>(blockIdx.x) * x.cols;
     if constexpr (at_once == 1) {
       for_packs_of_row<Threads, Width>(x.cols, [&](int k, index j) {
-        if (k < kept_packs) store_pack(to + j, sums[k]);
+        if (k < kept_packs<Width>) store_pack(to + j, sums[k]);
       });
     } else {
       using shared_pack = pack<G, Width>;
-      GYRE_SHARED(shared_pack[at_once][kept_packs * Threads], parts);
-      GYRE_UNROLL for (int k = 0; k < kept_packs; ++k)
+      GYRE_SHARED(shared_pack[at_once][kept_packs<Width> * Threads], parts);
+      GYRE_UNROLL for (int k = 0; k < kept_packs<Width>; ++k)
           parts[threadIdx.x / Threads][static_cast<unsigned>(k) * Threads + threadIdx.x % Threads] = sums[k];
       __syncthreads();
       constexpr unsigned width = Width;
@@ -170,21 +173,21 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
   using C = compute_t<T>;
   const index row = row_of_thread<Threads>();
   if (row >= y.rows) return;
-  pack<T, Width> kept[kept_packs];
+  pack<T, Width> kept[kept_packs<Width>];
   C sum(0), squares(0);
   for_packs_of_row<Threads, Width>(y.cols, [&](int k, index j) {
     const pack<T, Width> p = load_pack<Width>(y[row] + j);
-    if (k < kept_packs) kept[k] = p;
+    if (k < kept_packs<Width>) kept[k] = p;
     GYRE_UNROLL for (int v = 0; v < Width; ++v) sum += widen(p.at[v]);
   });
   const C count = static_cast<C>(y.cols), mean = row_sum<Threads>(sum) / count;
   for_packs_of_row<Threads, Width>(y.cols, [&](int k, index j) {
-    const pack<T, Width> p = k < kept_packs ? kept[k] : load_pack<Width>(y[row] + j);
+    const pack<T, Width> p = k < kept_packs<Width> ? kept[k] : load_pack<Width>(y[row] + j);
     GYRE_UNROLL for (int v = 0; v < Width; ++v) squares += (widen(p.at[v]) - mean) * (widen(p.at[v]) - mean);
   });
   const C scale = C(1) / square_root(row_sum<Threads>(squares) / count);
   for_packs_of_row<Threads, Width>(y.cols, [&](int k, index j) {
-    pack<T, Width> p = k < kept_packs ? kept[k] : load_pack<Width>(y[row] + j);
+    pack<T, Width> p = k < kept_packs<Width> ? kept[k] : load_pack<Width>(y[row] + j);
     GYRE_UNROLL for (int v = 0; v < Width; ++v) p.at[v] = narrow<T>((widen(p.at[v]) - mean) * scale);
     store_pack(y[row] + j, p);
   });
