@@ -1,4 +1,5 @@
-#include "trials.hpp"
+// kernels: elementwise.cuh, device.cuh, packs.cuh
+#include "trial.hpp"
 
 using gyre::operation;
 

@@ -1,4 +1,5 @@
-#include "trials.hpp"
+// kernels: gates.cuh, elementwise.cuh
+#include "trial.hpp"
 
 using gyre::operation;
 

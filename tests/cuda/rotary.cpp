@@ -1,4 +1,5 @@
-#include "trials.hpp"
+// kernels: rotary.cuh, column_sums.cuh, packs.cuh
+#include "trial.hpp"
 
 #include <vector>
 

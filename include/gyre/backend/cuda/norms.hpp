@@ -33,7 +33,8 @@ struct cuda_norms {
   void rms_norm_backward(matrix_view<const T> x, const T* gain, const S* rstd, matrix_view<const T> dy, matrix_view<T> dx,
                          G* dgain, G* workspace) {
     const bool packed = whole_packs<T>(x.cols, x, dy, dx);
-    const bool at_once = packed && at_pack(workspace) && x.cols <= index{long_row_threads} * kept_packs<pack_width<T>> * pack_width<T>;
+    const bool at_once =
+        packed && at_pack(workspace) && x.cols <= index{long_row_threads} * kept_packs<pack_width<T>> * pack_width<T>;
     const index partials = partials_of(x.rows), rows_each = rows_of_partial(x.rows);
     if (dgain != nullptr && at_once) {
       by_length<T>(x.cols, true, [&]<unsigned Threads, int Width>() {

@@ -25,7 +25,7 @@ GYRE_KERNEL void __launch_bounds__(elementwise_threads) for_each_element(element
   const unsigned lane = threadIdx.x & ((1u << grid.lane_bits) - 1);
   const index row = (static_cast<index>(blockIdx.x / grid.tiles) * elementwise_threads + threadIdx.x) >> grid.lane_bits;
   index column = ((static_cast<index>(blockIdx.x % grid.tiles) << grid.lane_bits) + lane) * Width;
-  if (row >= grid.rows || column >= grid.cols) return;
+  if (row >= grid.rows) return;
   if (column + Width <= grid.cols)
     body.template operator()<Width>(row, column);
   else

@@ -26,7 +26,7 @@ inline constexpr unsigned blocks_of_rows = (std::max)(65536 / Registers / thread
 
 /// Calls f(k, column) for every pack of a row that is this thread's; the first ones are numbered, all others have kept_packs.
 template <unsigned Threads, int Width, class F>
-GYRE_DEVICE void for_packs_of_row(index cols, F f) {
+GYRE_DEVICE void for_own_packs(index cols, F f) {
   constexpr int step = static_cast<int>(Threads) * Width;
   const int first = static_cast<int>(threadIdx.x % Threads) * Width;
   GYRE_UNROLL for (int k = 0; k < kept_packs<Width>; ++k) if (first + k * step < cols) f(k, index{first + k * step});
@@ -57,7 +57,7 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
   if (row >= x.rows) return;
   pack<T, Width> kept[kept_packs<Width>];
   S squares(0);
-  for_packs_of_row<Threads, Width>(x.cols, [&](int k, index j) {
+  for_own_packs<Threads, Width>(x.cols, [&](int k, index j) {
     pack<T, Width> p = load_pack<Width>(x[row] + j);
     if constexpr (Add) {
       const pack<T, Width> q = load_pack<Width>(f[row] + j);
@@ -70,7 +70,7 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
   const S factor = S(1) / square_root(row_sum<Threads>(squares) / static_cast<S>(x.cols) + eps);
   if (threadIdx.x % Threads == 0) rstd[row] = factor;
   const T* const again = Add ? sum[row] : x[row];
-  for_packs_of_row<Threads, Width>(x.cols, [&](int k, index j) {
+  for_own_packs<Threads, Width>(x.cols, [&](int k, index j) {
     pack<T, Width> p = k < kept_packs<Width> ? kept[k] : load_pack<Width>(again + j);
     GYRE_UNROLL for (int v = 0; v < Width; ++v) p.at[v] = narrow<T>(static_cast<compute_t<T>>(S(widen(p.at[v])) * factor));
     if (gain != nullptr) {
@@ -107,7 +107,7 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
       return g;
     };
     S products(0);
-    for_packs_of_row<Threads, Width>(x.cols, [&](int k, index j) {
+    for_own_packs<Threads, Width>(x.cols, [&](int k, index j) {
       const pack<T, Width> p = load_pack<Width>(of_x + j), d = load_pack<Width>(of_dy + j);
       if (k < kept_packs<Width>) kept_x[k] = p, kept_dy[k] = d;
       const pack<S, Width> g = gained(d, j);
@@ -119,7 +119,7 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
       }
     });
     const S mean = row_sum<Threads>(products) / static_cast<S>(x.cols);
-    for_packs_of_row<Threads, Width>(x.cols, [&](int k, index j) {
+    for_own_packs<Threads, Width>(x.cols, [&](int k, index j) {
       const pack<T, Width> p = k < kept_packs<Width> ? kept_x[k] : load_pack<Width>(of_x + j);
       const pack<S, Width> g = gained(k < kept_packs<Width> ? kept_dy[k] : load_pack<Width>(of_dy + j), j);
       pack<T, Width> to = load_pack<Width>(of_dx + j);
@@ -133,7 +133,7 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
   if constexpr (Sum) {
     G* const to = partial + static_cast<index>(blockIdx.x) * x.cols;
     if constexpr (at_once == 1) {
-      for_packs_of_row<Threads, Width>(x.cols, [&](int k, index j) {
+      for_own_packs<Threads, Width>(x.cols, [&](int k, index j) {
         if (k < kept_packs<Width>) store_pack(to + j, sums[k]);
       });
     } else {
@@ -175,18 +175,18 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
   if (row >= y.rows) return;
   pack<T, Width> kept[kept_packs<Width>];
   C sum(0), squares(0);
-  for_packs_of_row<Threads, Width>(y.cols, [&](int k, index j) {
+  for_own_packs<Threads, Width>(y.cols, [&](int k, index j) {
     const pack<T, Width> p = load_pack<Width>(y[row] + j);
     if (k < kept_packs<Width>) kept[k] = p;
     GYRE_UNROLL for (int v = 0; v < Width; ++v) sum += widen(p.at[v]);
   });
   const C count = static_cast<C>(y.cols), mean = row_sum<Threads>(sum) / count;
-  for_packs_of_row<Threads, Width>(y.cols, [&](int k, index j) {
+  for_own_packs<Threads, Width>(y.cols, [&](int k, index j) {
     const pack<T, Width> p = k < kept_packs<Width> ? kept[k] : load_pack<Width>(y[row] + j);
     GYRE_UNROLL for (int v = 0; v < Width; ++v) squares += (widen(p.at[v]) - mean) * (widen(p.at[v]) - mean);
   });
   const C scale = C(1) / square_root(row_sum<Threads>(squares) / count);
-  for_packs_of_row<Threads, Width>(y.cols, [&](int k, index j) {
+  for_own_packs<Threads, Width>(y.cols, [&](int k, index j) {
     pack<T, Width> p = k < kept_packs<Width> ? kept[k] : load_pack<Width>(y[row] + j);
     GYRE_UNROLL for (int v = 0; v < Width; ++v) p.at[v] = narrow<T>((widen(p.at[v]) - mean) * scale);
     store_pack(y[row] + j, p);
@@ -200,7 +200,7 @@ GYRE_KERNEL void __launch_bounds__(threads_of_rows<Threads>, blocks_of_rows<Thre
   const index row = row_of_thread<Threads>();
   if (row >= x.rows) return;
   S moved(0), size(0);
-  for_packs_of_row<Threads, Width>(x.cols, [&](int, index j) {
+  for_own_packs<Threads, Width>(x.cols, [&](int, index j) {
     const pack<T, Width> a = load_pack<Width>(x[row] + j), b = load_pack<Width>(before[row] + j);
     GYRE_UNROLL for (int v = 0; v < Width; ++v) {
       const S now = S(widen(a.at[v])), d = now - S(widen(b.at[v]));
