@@ -38,7 +38,7 @@ GYRE_DEVICE group_part part_of_group(row_groups groups, index tile) {
 /// have the same rows: those come from memory once, and a group's matrix stays in the cache as long as its rows last.
 /// Reads at least a and the matrices of groups with rows once, writes c.
 template <class T, consecutive AlongW>
-GYRE_KERNEL void __launch_bounds__(product_threads)
+GYRE_KERNEL void __launch_bounds__(product_threads, product_blocks<T>)
     multiply_groups(matrix_view<const T> a, bool aligned_a, matrix_view<const T> w, bool aligned_w, row_groups groups,
                     matrix_view<T> c, bool aligned_c, bool accumulate) {
   const index across = product_tiles(c.cols), block = blockIdx.x, column = block % across * product_tile;
@@ -55,7 +55,7 @@ GYRE_KERNEL void __launch_bounds__(product_threads)
 /// dw of each group += dy^T x over the group's rows, in their order. A block for each tile of each group's matrix; those of groups
 /// without rows leave.
 template <class T, class G>
-GYRE_KERNEL void __launch_bounds__(product_threads)
+GYRE_KERNEL void __launch_bounds__(product_threads, product_blocks<T>)
     multiply_group_columns(matrix_view<const T> dy, bool aligned_dy, matrix_view<const T> x, bool aligned_x, row_groups groups,
                            matrix_view<G> dw, bool aligned_dw) {
   const index across = product_tiles(dw.cols), tiles = product_tiles(dw.rows) * across, block = blockIdx.x;

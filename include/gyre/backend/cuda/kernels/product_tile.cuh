@@ -12,9 +12,11 @@ GYRE_BEGIN
 namespace detail {
 
 /// Sums down and across a tile; bytes of depth that a stage has of each of them: four 16-byte copies. 128 threads have 32 sums
-/// each, and three stages (24 KiB) keep copies of two of them in flight and let as many blocks into a multiprocessor as registers
-/// do. Not measured on a GPU.
+/// each, and three stages (24 KiB) keep copies of two of them in flight. Not measured on a GPU.
 inline constexpr unsigned product_tile = 64, product_stage_bytes = 64, product_threads = 128, product_stages = 3;
+/// Blocks of a multiprocessor that registers are shared by: with more of them sums would spill.
+template <class T>
+inline constexpr unsigned product_blocks = sizeof(T) == 8 ? 2 : 3;
 
 /// Which dimension of a factor lies in consecutive scalars: the depth, or the other one, whose size the result has.
 enum class consecutive { depth, outer };
@@ -43,27 +45,30 @@ struct factor_stage {
     return line * width + (column / vector ^ line / lines_of_banks % permuted) * vector + column % vector;
   }
 
-  /// Starts copies of `depth` steps of the factor, of which `left` exist; zeros where there is nothing.
+  /// Starts copies of `depth` steps of the factor, of which `left` exist; zeros where there is nothing. Copies have sizes that the
+  /// compiler knows: CUDA's function is a switch over them otherwise.
   GYRE_DEVICE void copy(const product_factor<T>& f, index first, index left) {
     const T* const from = f.from + (Along == consecutive::depth ? first : first * f.stride);
     const index real_lines = Along == consecutive::depth ? f.outer : left, real = Along == consecutive::depth ? left : f.outer;
+    const auto copy_one = [&](unsigned line, unsigned column, T* to) {
+      const bool there = line < real_lines && column < real;
+      const T* const source = from + line * f.stride + column;
+      if constexpr (sizeof(T) >= 4)
+        if (there) return __pipeline_memcpy_async(to, source, sizeof(T));
+      *to = there ? *source : narrow<T>(0);
+    };
     if (f.aligned) {
       for (unsigned i = threadIdx.x; i < lines * pieces; i += product_threads) {
         const unsigned line = i / pieces, column = i % pieces * vector;
-        const index more = line < real_lines ? real - column : 0;
-        const unsigned there = more < 0 ? 0 : more < vector ? static_cast<unsigned>(more) : vector;
-        __pipeline_memcpy_async(&scalars[place(line, column)], from + line * f.stride + column, 16, 16 - there * sizeof(T));
+        T* const to = scalars + place(line, column);
+        if (line < real_lines && column + vector <= real)
+          __pipeline_memcpy_async(to, from + line * f.stride + column, 16);
+        else
+          GYRE_UNROLL for (unsigned e = 0; e < vector; ++e) copy_one(line, column + e, to + e);
       }
     } else {
-      for (unsigned i = threadIdx.x; i < lines * width; i += product_threads) {
-        const unsigned line = i / width, column = i % width;
-        const bool there = line < real_lines && column < real;
-        const T* const source = from + line * f.stride + column;
-        if constexpr (sizeof(T) >= 4)
-          __pipeline_memcpy_async(&scalars[place(line, column)], source, sizeof(T), there ? 0 : sizeof(T));
-        else  // fewer bytes than an asynchronous copy can have
-          scalars[place(line, column)] = there ? *source : narrow<T>(0);
-      }
+      for (unsigned i = threadIdx.x; i < lines * width; i += product_threads)
+        copy_one(i / width, i % width, scalars + place(i / width, i % width));
     }
   }
 };
