@@ -3,11 +3,11 @@
 using gyre::operation;
 
 TEMPLATE_TEST_CASE("updates of cuda agree with the reference", "[cuda_kernels]", float, double) {
-  gyre_test::check_operations<TestType, operation::combine, operation::adamw_update, operation::atan2_update>();
+  gyre_test::check_operations<TestType, operation::combine, operation::adamw_update, operation::atan2_update>(60);
 }
 
 TEMPLATE_TEST_CASE("sums of updates of cuda agree with the reference", "[cuda_kernels]", float, double) {
-  gyre_test::check_operations<TestType, operation::squared_norm, operation::clipped_moments>();
+  gyre_test::check_operations<TestType, operation::squared_norm, operation::clipped_moments>(60);
 }
 
 TEMPLATE_TEST_CASE("sums of cuda add up all their chunks", "[cuda_kernels]", float, double) {
@@ -16,6 +16,11 @@ TEMPLATE_TEST_CASE("sums of cuda add up all their chunks", "[cuda_kernels]", flo
     gyre_test::check_trial<TestType, operation::squared_norm>({{"count", count}});
     gyre_test::check_trial<TestType, operation::clipped_moments>({{"count", count}, {"offset", 1}});
   }
+}
+
+TEMPLATE_TEST_CASE("moments of cuda keep numbers that are not finite", "[cuda_kernels]", float, double) {
+  for (const gyre::index special : {1, 2, 3})
+    gyre_test::check_trial<TestType, operation::clipped_moments>({{"count", 7}, {"special", special}});
 }
 
 TEST_CASE("one block of cuda adds the sums of more chunks than it has threads", "[cuda_kernels]") {
@@ -27,4 +32,14 @@ TEST_CASE("one block of cuda adds the sums of more chunks than it has threads", 
                        sums.data());
     CHECK(sums[chunks] == chunks * (chunks + 1.0) / 2);
   }
+}
+
+TEST_CASE("moments of cuda without a floor have no term behind the last", "[cuda_kernels]") {
+  gyre_test::shuffled_cuda device;
+  auto& machine = device.device().machine();
+  const auto g = machine.allocate<float>(5), m = machine.allocate<float>(5), v = machine.allocate<float>(5);
+  for (float& each : g) each = 2;
+  for (float& each : m) each = 0;
+  for (float& each : v) each = 0;
+  CHECK(device.clipped_moments(g.data(), m.data(), v.data(), 5, {1, 0.5, 0.5, 0}) == 5 * 4 / 2.0);
 }

@@ -21,9 +21,9 @@ inline constexpr index cross_entropy_long_row = 4096;  // elements
 template <unsigned Threads, bool Write, class T, class F>
 GYRE_DEVICE void for_packs_of_row(T* row, index cols, F f) {
   constexpr int lanes = pack_width<T>;
-  const auto apart = static_cast<int>(reinterpret_cast<std::uintptr_t>(row) / sizeof(T) % lanes);
-  const index head = apart == 0 ? 0 : lanes - apart;  // elements before the first pack
-  const index packs = cols > head ? (cols - head) / lanes : 0;
+  const auto head =
+      static_cast<index>((0 - reinterpret_cast<std::uintptr_t>(row) / sizeof(T)) % lanes);  // before the first pack
+  const index packs = (cols - head) / lanes;
   const auto visit = [&](index at, auto one) {
     auto* const place = reinterpret_cast<decltype(one)*>(row + at);
     one = *place;
