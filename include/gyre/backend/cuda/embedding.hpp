@@ -7,6 +7,7 @@
 #include <span>
 
 #include <gyre/backend/cuda/kernels/embedding.cuh>
+#include <gyre/core/error.hpp>
 
 GYRE_BEGIN
 
@@ -28,13 +29,12 @@ struct cuda_embedding {
     if (n == 0 || dy.cols == 0) return;
     require(n <= (std::numeric_limits<std::int32_t>::max)(), "embed_backward: ", n, " rows; at most 2^31 - 1 are sorted");
     const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(dtable.rows - 1)));
-    const std::size_t sorting = (device().sort_bytes(n, bits) + 255) / 256 * 256;
-    std::byte* const memory =
-        device().template workspace<std::byte>(static_cast<index>(sorting + 3 * sizeof(token) * static_cast<std::size_t>(n)));
-    token* const sorted = reinterpret_cast<token*>(memory + sorting);
+    const std::size_t arrays = (3 * sizeof(token) * static_cast<std::size_t>(n) + 255) / 256 * 256;
+    std::byte* const memory = device().template workspace<std::byte>(static_cast<index>(arrays + device().sort_bytes(n, bits)));
+    token* const sorted = reinterpret_cast<token*>(memory);
     std::int32_t *const rows = sorted + n, *const sorted_rows = rows + n;
     simt::launch(count_up<>, blocks_for(n, embedding_threads), embedding_threads, 0, device().stream(), n, rows);
-    device().sort_by_key(device().stage(ids), rows, sorted, sorted_rows, n, bits, memory);
+    device().sort_by_key(device().stage(ids), rows, sorted, sorted_rows, n, bits, memory + arrays);
     const unsigned tiles = embedding_tiles<T>(dy.cols);
     simt::launch(
         rows_at_packs(dy) && rows_at_packs(dtable) ? embed_backward_rows<true, T, G> : embed_backward_rows<false, T, G>,
