@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <gyre/backend/cuda/kernels/attention.cuh>
+#include <gyre/backend/cuda/kernels/attention_bf16.cuh>
 #include <gyre/core/context.hpp>
 
 GYRE_BEGIN
@@ -106,25 +107,55 @@ struct cuda_attention {
       using shapes = attention_shapes<T, Width>;
       using wide = typename shapes::wide;
       using narrow = typename shapes::narrow;
-      plan_.clear();
-      std::size_t number = 0;
-      for (const sequence_span& s : layout.sequences())
-        plan_.add(s, shape.heads / shape.kv_heads, source(number++, s), wide::left, narrow::left, divides);
-      if (plan_.parts > 0)
-        x.parts =
-            device().template workspace<C>(plan_.parts * shape.kv_heads * static_cast<index>(narrow::left) * (shape.width + 2));
-      const auto run = [&]<class Tile>(std::vector<attention_task>& tasks) {
+      const index group = shape.heads / shape.kv_heads;
+      const auto plan = [&](index wide_rows, index narrow_rows) {
+        plan_.clear();
+        std::size_t number = 0;
+        for (const sequence_span& s : layout.sequences())
+          plan_.add(s, group, source(number++, s), wide_rows, narrow_rows, divides);
+        if (plan_.parts > 0)
+          x.parts = device().template workspace<C>(plan_.parts * shape.kv_heads * narrow_rows * (shape.width + 2));
+      };
+      const auto run = [&](auto kernel, std::vector<attention_task>& tasks, unsigned threads, std::size_t shared_bytes) {
         std::reverse(tasks.begin(), tasks.end());  // those with the most keys first
         x.tasks = device().stage(std::span<const attention_task>(tasks));
-        simt::launch(attend<T, S, Tile>, blocks(tasks.size(), shape), attention_threads, shapes::template shared_bytes<Tile>,
-                     device().stream(), x);
+        simt::launch(kernel, blocks(tasks.size(), shape), threads, shared_bytes, device().stream(), x);
       };
-      run.template operator()<narrow>(plan_.narrow);
-      if constexpr (!std::is_same_v<wide, narrow>) run.template operator()<wide>(plan_.wide);
+      static_assert(narrow::left == 16);
+      bool done = false;
+      if constexpr (std::is_same_v<T, __nv_bfloat16> && Width <= 128) {
+        using few = bf16_tile<Width, 1>;
+        using many = bf16_tile<Width, 4>;
+        plan(many::left, few::left);
+        if (shape.width == Width && on_tensor_cores(x)) {
+          run(attend_bf16<S, few>, plan_.narrow, few::threads, few::shared_bytes);
+          run(attend_bf16<S, many>, plan_.wide, many::threads, many::shared_bytes);
+          done = true;
+        }
+      }
+      if (!done) {
+        plan(wide::left, narrow::left);
+        run(attend<T, S, narrow>, plan_.narrow, attention_threads, shapes::template shared_bytes<narrow>);
+        if constexpr (!std::is_same_v<wide, narrow>)
+          run(attend<T, S, wide>, plan_.wide, attention_threads, shapes::template shared_bytes<wide>);
+      }
       const attention_join* const joins = device().stage(std::span<const attention_join>(plan_.joins));
       simt::launch(join_parts<T, S, narrow>, blocks(plan_.joins.size(), shape), attention_threads, 0, device().stream(), x,
                    joins);
     });
+  }
+  /// Whether the rows of a head are on addresses that the tensor-core kernels load, 16 bytes at once.
+  template <class T, class S>
+  bool on_tensor_cores(const attention_operands<T, S>& x) const {
+    const auto aligned = [&](const void* data, index stride, std::size_t bytes) {
+      return reinterpret_cast<std::uintptr_t>(data) % bytes == 0 && static_cast<std::size_t>(stride) * sizeof(T) % bytes == 0;
+    };
+    const auto keys_aligned = [&](const attention_task& t) {
+      return aligned(t.keys, x.key_stride, 16) && aligned(t.values, x.value_stride, 16);
+    };
+    return aligned(x.q.data, x.q.stride, 16) && aligned(x.o.data, x.o.stride, 4) &&
+           std::all_of(plan_.wide.begin(), plan_.wide.end(), keys_aligned) &&
+           std::all_of(plan_.narrow.begin(), plan_.narrow.end(), keys_aligned);
   }
   static dim3 blocks(std::size_t tasks, attention_shape shape) {
     return dim3(static_cast<unsigned>(static_cast<index>(tasks) * shape.kv_heads));
