@@ -128,8 +128,8 @@ struct cuda_attention {
         using many = bf16_tile<Width, 4>;
         plan(many::left, few::left);
         if (shape.width == Width && on_tensor_cores(x)) {
-          run(attend_bf16<S, few>, plan_.narrow, few::threads, few::shared_bytes);
-          run(attend_bf16<S, many>, plan_.wide, many::threads, many::shared_bytes);
+          run(attend_bf16<S, few>, plan_.narrow, few::threads, attend_bf16_bytes<few>);
+          run(attend_bf16<S, many>, plan_.wide, many::threads, attend_bf16_bytes<many>);
           done = true;
         }
       }
