@@ -1,4 +1,5 @@
 // Attention of cuda in bf16, on emulated tensor cores and without, against fp64.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -31,12 +32,13 @@ class bf16_rows {
   gyre::matrix_view<__nv_bfloat16> view() const { return {data_, rows_, cols_, cols_}; }
   gyre::matrix_view<const __nv_bfloat16> read() const { return view(); }
   double at(gyre::index i, gyre::index j) const { return static_cast<double>(__bfloat162float(data_[i * cols_ + j])); }
-  void spoil(gyre::index first) {
-    for (gyre::index i = first * cols_; i < rows_ * cols_; ++i) data_[i] = __float2bfloat16_rn(std::nanf(""));
+  /// Rows first to last - 1 become NaN.
+  void spoil(gyre::index first, gyre::index last) {
+    for (gyre::index i = first * cols_; i < last * cols_; ++i) data_[i] = __float2bfloat16_rn(std::nanf(""));
   }
-  std::vector<std::uint16_t> bits(gyre::index rows) const {
-    std::vector<std::uint16_t> x(static_cast<std::size_t>(rows * cols_));
-    std::memcpy(x.data(), data_, 2 * x.size());
+  std::vector<std::uint16_t> bits(gyre::index first, gyre::index last) const {
+    std::vector<std::uint16_t> x(static_cast<std::size_t>((last - first) * cols_));
+    std::memcpy(x.data(), data_ + first * cols_, 2 * x.size());
     return x;
   }
 
@@ -107,6 +109,83 @@ TEST_CASE("attention of cuda in bf16 agrees with fp64", "[cuda_kernels]") {
   }
 }
 
+TEST_CASE("gradients of attention of cuda in bf16 agree with fp64", "[cuda_kernels]") {
+  for (const bf16_case& c : {bf16_case{131, 1, 1, 64}, bf16_case{45, 2, 3, 128}, bf16_case{15, 1, 5, 64},
+                             bf16_case{40, 1, 1, 40}, bf16_case{40, 1, 2, 64, 1}, bf16_case{20, 1, 1, 256}}) {
+    CAPTURE(c.length, c.kv_heads, c.group, c.width, c.offset);
+    gyre_test::shuffled_cuda device;
+    const gyre::index heads = c.kv_heads * c.group, wide = heads * c.width, narrow = c.kv_heads * c.width;
+    const gyre::attention_shape shape{heads, c.kv_heads, c.width, 1 / std::sqrt(static_cast<double>(c.width))};
+    bf16_rows q(device, c.length, wide, 1, c.offset), k(device, c.length, narrow, 2, c.offset),
+        v(device, c.length, narrow, 3, c.offset), o(device, c.length, wide, 4, c.offset),
+        d_o(device, c.length, wide, 5, c.offset), dq(device, c.length, wide, 6, c.offset),
+        dk(device, c.length, narrow, 7, c.offset), dv(device, c.length, narrow, 8, c.offset);
+    const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(c.length * heads);
+    std::byte *const lse_memory = device.allocate(bytes), *const dot_memory = device.allocate(bytes);
+    float *const lse = reinterpret_cast<float*>(lse_memory), *const workspace = reinterpret_cast<float*>(dot_memory);
+    const auto layout = gyre::batch_layout::uniform(1, c.length);
+    device.attention(q.read(), k.read(), v.read(), layout, shape, o.view(), lse);
+    device.attention_backward(q.read(), k.read(), v.read(), o.read(), lse, d_o.read(), layout, shape, dq.view(), dk.view(),
+                              dv.view(), workspace);
+    // Sums and the bounds of their errors, of dq, dk and dv.
+    const auto zeros = [&](gyre::index cols) { return std::vector<double>(static_cast<std::size_t>(c.length * cols)); };
+    std::vector<double> q_sum = zeros(wide), q_bound = zeros(wide), k_sum = zeros(narrow), k_bound = zeros(narrow),
+                        v_sum = zeros(narrow), v_bound = zeros(narrow);
+    const double eps = std::ldexp(1, -23), unit = std::ldexp(1, -8), d = static_cast<double>(c.width),
+                 of_sums = 2 * eps * static_cast<double>(c.length * c.group);
+    for (gyre::index i = 0; i < c.length; ++i)
+      for (gyre::index h = 0; h < heads; ++h) {
+        const gyre::index g = h / c.group;
+        const auto at = [](gyre::index row, gyre::index cols, gyre::index col) {
+          return static_cast<std::size_t>(row * cols + col);
+        };
+        double dot = 0, dot_size = 0;
+        for (gyre::index f = h * c.width; f < (h + 1) * c.width; ++f)
+          dot += d_o.at(i, f) * o.at(i, f), dot_size += std::fabs(d_o.at(i, f) * o.at(i, f));
+        for (gyre::index j = 0; j <= i; ++j) {
+          double score = 0, score_size = 0, dp = 0, dp_size = 0;
+          for (gyre::index f = 0; f < c.width; ++f) {
+            const double of_score = q.at(i, h * c.width + f) * k.at(j, g * c.width + f) * shape.scale,
+                         of_dp = d_o.at(i, h * c.width + f) * v.at(j, g * c.width + f);
+            score += of_score, score_size += std::fabs(of_score), dp += of_dp, dp_size += std::fabs(of_dp);
+          }
+          const double l = static_cast<double>(lse[i * heads + h]), p = std::exp((std::min)(score - l, 0.0)),
+                       of_p = 2 * d * eps * score_size + eps * (std::fabs(score) + std::fabs(l)) + 4 * eps,
+                       ds = p * (dp - dot) * shape.scale,
+                       of_ds = (of_p + 4 * eps) * std::fabs(ds) + p * shape.scale * 2 * d * eps * (dp_size + dot_size);
+          for (gyre::index f = 0; f < c.width; ++f) {
+            const auto add = [&](std::vector<double>& sum, std::vector<double>& bound, std::size_t to, double x, double of_x,
+                                 double y) {
+              sum[to] += x * y;
+              bound[to] += ((unit + of_sums) * std::fabs(x) + (1 + unit) * of_x) * std::fabs(y);
+            };
+            add(q_sum, q_bound, at(i, wide, h * c.width + f), ds, of_ds, k.at(j, g * c.width + f));
+            add(k_sum, k_bound, at(j, narrow, g * c.width + f), ds, of_ds, q.at(i, h * c.width + f));
+            add(v_sum, v_bound, at(j, narrow, g * c.width + f), p, of_p * p, d_o.at(i, h * c.width + f));
+          }
+        }
+      }
+    const auto worst = [&](const bf16_rows& x, gyre::index cols, const std::vector<double>& sum,
+                           const std::vector<double>& bound) {
+      double most = 0;
+      for (gyre::index i = 0; i < c.length; ++i)
+        for (gyre::index n = 0; n < cols; ++n) {
+          const auto to = static_cast<std::size_t>(i * cols + n);
+          const double tolerance = bound[to] * (1 + unit) + unit * std::fabs(sum[to]) + (std::numeric_limits<double>::min)();
+          most = (std::max)(most, std::fabs(x.at(i, n) - sum[to]) / tolerance);
+        }
+      return most;
+    };
+    const double of_q = worst(dq, wide, q_sum, q_bound), of_k = worst(dk, narrow, k_sum, k_bound),
+                 of_v = worst(dv, narrow, v_sum, v_bound);
+    device.deallocate(lse_memory, bytes), device.deallocate(dot_memory, bytes);
+    CHECK(of_q <= 1);
+    CHECK(of_k <= 1);
+    CHECK(of_v <= 1);
+    CHECK((std::min)({of_q, of_k, of_v}) > 0.01);
+  }
+}
+
 TEST_CASE("attention of cuda in bf16 keeps its promises to the bit", "[cuda_kernels]") {
   gyre_test::shuffled_cuda device;
   const gyre::index length = 270, width = 64, narrow = width, wide = 3 * narrow;
@@ -129,13 +208,48 @@ TEST_CASE("attention of cuda in bf16 keeps its promises to the bit", "[cuda_kern
     past += count;
   }
   REQUIRE(past == length);
-  CHECK(o.bits(length) == cached.bits(length));
+  CHECK(o.bits(0, length) == cached.bits(0, length));
 
   for (const gyre::index cut : {269, 250, 37, 3}) {
     CAPTURE(cut);
-    q.spoil(cut), k.spoil(cut), v.spoil(cut);
+    q.spoil(cut, length), k.spoil(cut, length), v.spoil(cut, length);
     device.attention(q.read(), k.read(), v.read(), layout, shape, o2.view(), no_lse);
-    CHECK(o.bits(cut) == o2.bits(cut));
+    CHECK(o.bits(0, cut) == o2.bits(0, cut));
     CHECK(std::isnan(o2.at(cut, 0)));
   }
+}
+
+TEST_CASE("gradients of attention of cuda in bf16 see nothing of other rows", "[cuda_kernels]") {
+  gyre_test::shuffled_cuda device;
+  const gyre::index length = 100, width = 64, narrow = width, wide = 3 * narrow, cut = 70;
+  const gyre::attention_shape shape{3, 1, width, 0.125};
+  const auto layout = gyre::batch_layout::uniform(1, length);
+  const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(length * shape.heads);
+  std::byte *const lse_memory = device.allocate(bytes), *const dot_memory = device.allocate(bytes);
+  float *const lse = reinterpret_cast<float*>(lse_memory), *const dot = reinterpret_cast<float*>(dot_memory);
+  const auto run = [&](gyre::index first, gyre::index count, auto check) {
+    bf16_rows q(device, length, wide, 1, 0), k(device, length, narrow, 2, 0), v(device, length, narrow, 3, 0),
+        o(device, length, wide, 4, 0), d_o(device, length, wide, 5, 0), dq(device, length, wide, 6, 0),
+        dk(device, length, narrow, 7, 0), dv(device, length, narrow, 8, 0);
+    device.attention(q.read(), k.read(), v.read(), layout, shape, o.view(), lse);
+    q.spoil(first, first + count), d_o.spoil(first, first + count);
+    if (first > 0) k.spoil(first, first + count), v.spoil(first, first + count);
+    device.attention_backward(q.read(), k.read(), v.read(), o.read(), lse, d_o.read(), layout, shape, dq.view(), dk.view(),
+                              dv.view(), dot);
+    check(dq, dk, dv);
+  };
+  std::vector<std::uint16_t> all_dq, all_dk, all_dv;
+  run(0, 0, [&](auto& dq, auto& dk, auto& dv) {
+    all_dq = dq.bits(0, cut), all_dk = dk.bits(cut, length), all_dv = dv.bits(cut, length);
+  });
+  run(cut, length - cut, [&](auto& dq, auto&, auto&) {  // later rows: all of them
+    CHECK(dq.bits(0, cut) == all_dq);
+    CHECK(std::isnan(dq.at(cut, 0)));
+  });
+  run(0, cut, [&](auto&, auto& dk, auto& dv) {  // earlier queries
+    CHECK(dk.bits(cut, length) == all_dk);
+    CHECK(dv.bits(cut, length) == all_dv);
+    CHECK(std::isnan(dk.at(cut - 1, 0)));
+  });
+  device.deallocate(lse_memory, bytes), device.deallocate(dot_memory, bytes);
 }

@@ -27,6 +27,12 @@ void with_head_width(const char* call, index width, F f) {
     fail(call, ": heads of ", width, " features; the cuda backend has kernels for up to ", attention_most_width);
 }
 
+/// Whether every row begins at a multiple of `bytes`.
+template <class T>
+bool rows_aligned(const T* data, index stride, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0 && static_cast<std::size_t>(stride) * sizeof(T) % bytes == 0;
+}
+
 /// The work of one call, block by block. Kept between calls for its memory.
 struct attention_plan {
   std::vector<attention_task> wide, narrow;
@@ -144,16 +150,14 @@ struct cuda_attention {
                    joins);
     });
   }
-  /// Whether the rows of a head are on addresses that the tensor-core kernels load, 16 bytes at once.
+  /// Whether the kernels for tensor cores can have the rows: they load 16 bytes at once.
   template <class T, class S>
   bool on_tensor_cores(const attention_operands<T, S>& x) const {
-    const auto aligned = [&](const void* data, index stride, std::size_t bytes) {
-      return reinterpret_cast<std::uintptr_t>(data) % bytes == 0 && static_cast<std::size_t>(stride) * sizeof(T) % bytes == 0;
-    };
     const auto keys_aligned = [&](const attention_task& t) {
-      return aligned(t.keys, x.key_stride, 16) && aligned(t.values, x.value_stride, 16);
+      return rows_aligned(static_cast<const T*>(t.keys), x.key_stride, 16) &&
+             rows_aligned(static_cast<const T*>(t.values), x.value_stride, 16);
     };
-    return aligned(x.q.data, x.q.stride, 16) && aligned(x.o.data, x.o.stride, 4) &&
+    return rows_aligned(x.q.data, x.q.stride, 16) && rows_aligned(x.o.data, x.o.stride, 4) &&
            std::all_of(plan_.wide.begin(), plan_.wide.end(), keys_aligned) &&
            std::all_of(plan_.narrow.begin(), plan_.narrow.end(), keys_aligned);
   }

@@ -7,6 +7,7 @@
 
 #include <gyre/backend/cuda/attention.hpp>
 #include <gyre/backend/cuda/kernels/attention_backward.cuh>
+#include <gyre/backend/cuda/kernels/attention_backward_bf16.cuh>
 
 GYRE_BEGIN
 
@@ -31,25 +32,46 @@ struct cuda_attention_backward {
     constexpr unsigned rows_at_once = attention_threads / warp_lanes;
     simt::launch(dot_rows<T, S>, blocks_for(o.rows * shape.heads, rows_at_once), attention_threads, 0, device().stream(), x);
     with_head_width("attention_backward", shape.width, [&]<unsigned Width>() {
-      using shapes = attention_gradient_shapes<T, Width>;
-      using tile = typename shapes::tile;
-      const auto run = [&](auto kernel, index group, std::size_t shared_bytes, bool last_first) {
+      const index group = shape.heads / shape.kv_heads;
+      const auto run = [&](auto kernel, index rows_of_token, index rows, unsigned threads, std::size_t shared_bytes,
+                           bool last_first) {
         tasks_.clear();
         for (const sequence_span& s : layout.sequences())
-          for (index first = 0; first < s.count * group; first += tile::left)
-            tasks_.push_back({s.begin, s.count, first, (std::min)(index{tile::left}, s.count * group - first)});
+          for (index first = 0; first < s.count * rows_of_token; first += rows)
+            tasks_.push_back({s.begin, s.count, first, (std::min)(rows, s.count * rows_of_token - first)});
         if (last_first) std::reverse(tasks_.begin(), tasks_.end());
         x.tasks = device().stage(std::span<const attention_gradient_task>(tasks_));
-        simt::launch(kernel, dim3(static_cast<unsigned>(std::ssize(tasks_) * shape.kv_heads)), attention_threads, shared_bytes,
+        simt::launch(kernel, dim3(static_cast<unsigned>(std::ssize(tasks_) * shape.kv_heads)), threads, shared_bytes,
                      device().stream(), x);
       };
       // The blocks with the most work first: late queries see many keys, early keys are seen by many queries.
-      run(query_gradients<T, S, tile>, shape.heads / shape.kv_heads, shapes::tiles_bytes + shapes::scores_bytes, true);
-      run(key_gradients<T, S, tile>, 1, shapes::tiles_bytes + 2 * shapes::scores_bytes, false);
+      if constexpr (std::is_same_v<T, __nv_bfloat16> && Width <= 128) {
+        if (shape.width == Width && on_tensor_cores(x)) {
+          using of_queries = bf16_tile<Width, 4>;
+          using of_keys = bf16_tile<Width, 4, Width <= 64 ? 64 : 32>;
+          run(query_gradients_bf16<S, of_queries>, group, of_queries::left, of_queries::threads,
+              gradients_bf16_bytes<of_queries>, true);
+          run(key_gradients_bf16<S, of_keys>, 1, of_keys::left, of_keys::threads, gradients_bf16_bytes<of_keys>, false);
+          return;
+        }
+      }
+      using shapes = attention_gradient_shapes<T, Width>;
+      using tile = typename shapes::tile;
+      run(query_gradients<T, S, tile>, group, tile::left, attention_threads, shapes::tiles_bytes + shapes::scores_bytes, true);
+      run(key_gradients<T, S, tile>, 1, tile::left, attention_threads, shapes::tiles_bytes + 2 * shapes::scores_bytes, false);
     });
   }
 
  private:
+  template <class T, class S>
+  static bool on_tensor_cores(const attention_gradients<T, S>& x) {
+    for (const auto& m : {x.q, x.k, x.v, x.d_o})
+      if (!rows_aligned(m.data, m.stride, 16)) return false;
+    for (const auto& m : {x.dq, x.dk, x.dv})
+      if (!rows_aligned(m.data, m.stride, 4)) return false;
+    return true;
+  }
+
   auto& device() { return static_cast<Backend&>(*this).device(); }
 
   std::vector<attention_gradient_task> tasks_;  // of the last launch: kept for its memory
