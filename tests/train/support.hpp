@@ -52,7 +52,7 @@ auto copy_of(const Network& net) {
 template <class Trainer>
 auto moments_of(const Trainer& trainer) {
   using table = typename Trainer::network_type::table;
-  std::vector<typename Trainer::network_type::scalar> all;
+  std::vector<typename Trainer::state_type::scalar> all;
   for (int n = 0; n < table::count; ++n)
     for (int which = 0; which < Trainer::rule_type::moments(table::entries[static_cast<std::size_t>(n)].kind); ++which)
       for (const auto x : trainer.state().moment(n, which)) all.push_back(x);

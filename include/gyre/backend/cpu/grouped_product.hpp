@@ -36,13 +36,13 @@ const Group& group_of_task(const Group* groups, index count, index task) {
 
 /// C(rows, cols) (+)= A(rows, depth) B_g, B_g packed. Returns false, having done nothing, where a group's matrix is not among
 /// those that w.prepared knows.
-template <class T>
+template <class T, class W>
 bool grouped_multiply(thread_pool& pool, const char* call, matrix_view<T> c, matrix_view<const T> a,
-                      weight_matrix<T, packed_weights<T>> w, row_groups groups, bool backward, bool accumulate) {
+                      weight_matrix<W, packed_weights<W>> w, row_groups groups, bool backward, bool accumulate) {
   using shape = tile_shape<T>;
   struct group {
     index first, rows, first_task;
-    packed_copy<T>* b;
+    packed_copy<W>* b;
   };
   const index used = check_row_groups(call, groups, a.rows);
   if (used == 0 || c.cols == 0) return true;
@@ -52,14 +52,14 @@ bool grouped_multiply(thread_pool& pool, const char* call, matrix_view<T> c, mat
   group* const list = turn.scratch<group>((std::min)(groups.count, a.rows));
   index most = 0, known = 0;  // rows of the largest group
   for_each_group(groups, [&](index first, index rows, index g) {
-    packed_copy<T>* const b = w.prepared->find(matrix_of_group(w.raw, groups, g), backward);
+    packed_copy<W>* const b = w.prepared->find(matrix_of_group(w.raw, groups, g), backward);
     if (b == nullptr) return;
     list[known++] = {first, rows, 0, b};
     most = (std::max)(most, rows);
   });
   if (known < used) return false;
   const index matrices = groups.stride == 0 ? 1 : used;
-  w.prepared->pack(pool, matrices, [list](index i) -> packed_copy<T>& { return *list[i].b; });
+  w.prepared->pack(pool, matrices, [list](index i) -> packed_copy<W>& { return *list[i].b; });
 
   // A task: rows of one group by panels of its matrix, cut as in a single product.
   const index all_panels = list[0].b->matrix.panels(), wide = direct_tiles<T>::wide_panels(most);

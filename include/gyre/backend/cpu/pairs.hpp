@@ -7,6 +7,7 @@
 
 #include <gyre/backend/cpu/simd_math.hpp>
 #include <gyre/backend/cpu/split.hpp>
+#include <gyre/backend/cpu/widening.hpp>
 #include <gyre/ops/routing.hpp>
 
 GYRE_BEGIN
@@ -81,6 +82,22 @@ void collect_backward(thread_pool& pool, matrix_view<const T> dx, matrix_view<co
         }));
       }
   });
+}
+
+inline void collect(thread_pool& pool, matrix_view<const bfloat16> y, const std::int32_t* place, const float* gates,
+                    index active, matrix_view<bfloat16> x) {
+  float_copies copies(pool, y.size() + x.size());
+  const matrix_view<float> to = copies.of(matrix_view<const bfloat16>(x));
+  collect<float>(pool, copies.of(y), place, gates, active, to);
+  round_rows(pool, to, x);
+}
+inline void collect_backward(thread_pool& pool, matrix_view<const bfloat16> dx, matrix_view<const bfloat16> y,
+                             const std::int32_t* place, const float* gates, index active, matrix_view<bfloat16> dy,
+                             float* d_gates) {
+  float_copies copies(pool, dx.size() + 2 * y.size());
+  const matrix_view<float> to = copies.room(dy.rows, dy.cols);
+  collect_backward<float>(pool, copies.of(dx), copies.of(y), place, gates, active, to, d_gates);
+  round_rows(pool, to, dy);
 }
 
 }  // namespace detail

@@ -18,12 +18,13 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// One packed copy, and of which state of the weights it is.
+/// One packed copy, and of which state of the weights it is. Panels are what kernels read: float where the weights are bf16.
 template <class T>
 struct packed_copy {
+  using panels = packed_matrix<compute_t<T>>;
   matrix_view<const T> raw;  // (out, in)
   bool transposed = false;   // raw^T is packed
-  packed_matrix<T> matrix;
+  panels matrix;
   std::atomic<std::uint64_t> version{0};  // never packed: 0
 
   void pack(index task) {
@@ -43,6 +44,8 @@ template <class T>
 class packed_weights {
  public:
   using copy = packed_copy<T>;
+  using C = compute_t<T>;
+  using panels = packed_matrix<C>;
 
   /// `flat`: where the table's tensors lie, for as long as this object is used. Packs nothing.
   template <class B>
@@ -58,23 +61,23 @@ class packed_weights {
       const index out = e.shape.matrix_rows(), in = e.shape.cols(), blocks = (std::max)(index{1}, e.parts.columns);
       for (index b = 0; b < blocks; ++b) {
         place w{e.offset + b * (in / blocks), out, in / blocks, in, scalars, 0};
-        scalars += round_up_to_line(packed_matrix<T>::size(w.in, w.out));
+        scalars += round_up_to_line(panels::size(w.in, w.out));
         w.backward_at = scalars;
-        if (backward) scalars += round_up_to_line(packed_matrix<T>::size(w.out, w.in));
+        if (backward) scalars += round_up_to_line(panels::size(w.out, w.in));
         places.push_back(w);
       }
     }
     std::sort(places.begin(), places.end(), [](const place& a, const place& b) { return a.offset < b.offset; });
-    all_->memory = allocate_aligned(sizeof(T) * static_cast<std::size_t>(scalars));
+    all_->memory = allocate_aligned(sizeof(C) * static_cast<std::size_t>(scalars));
     all_->weights = std::vector<weight>(places.size());
-    T* const memory = reinterpret_cast<T*>(all_->memory.get());
+    C* const memory = reinterpret_cast<C*>(all_->memory.get());
     for (std::size_t n = 0; n < places.size(); ++n) {
       const place& at = places[n];
       weight& w = all_->weights[n];
       w.forward.raw = w.backward.raw = {flat + at.offset, at.out, at.in, at.stride};
       w.forward.transposed = true;
-      w.forward.matrix = packed_matrix<T>(memory + at.forward_at, at.in, at.out);
-      if (backward) w.backward.matrix = packed_matrix<T>(memory + at.backward_at, at.out, at.in);
+      w.forward.matrix = panels(memory + at.forward_at, at.in, at.out);
+      if (backward) w.backward.matrix = panels(memory + at.backward_at, at.out, at.in);
     }
     backward_ = backward;
   }
@@ -86,9 +89,9 @@ class packed_weights {
   }
 
   /// The right factor of y = x w^T, packed now if it was not, or null where `w` is not in the table.
-  const packed_matrix<T>* forward(thread_pool& pool, matrix_view<const T> w) const { return packed(pool, find(w, false)); }
+  const panels* forward(thread_pool& pool, matrix_view<const T> w) const { return packed(pool, find(w, false)); }
   /// The right factor of dx = dy w, likewise.
-  const packed_matrix<T>* backward(thread_pool& pool, matrix_view<const T> w) const { return packed(pool, find(w, true)); }
+  const panels* backward(thread_pool& pool, matrix_view<const T> w) const { return packed(pool, find(w, true)); }
 
   /// The copy for products forward or backward, as old as it may be, or null where `w` is not in the table.
   copy* find(matrix_view<const T> w, bool backward) const {
@@ -138,11 +141,11 @@ class packed_weights {
   };
 
   static constexpr index round_up_to_line(index scalars) {
-    constexpr index line = static_cast<index>(cache_line / sizeof(T));
+    constexpr index line = static_cast<index>(cache_line / sizeof(C));
     return (scalars + line - 1) / line * line;
   }
 
-  const packed_matrix<T>* packed(thread_pool& pool, copy* c) const {
+  const panels* packed(thread_pool& pool, copy* c) const {
     if (c == nullptr) return nullptr;
     if (!up_to_date(*c)) pack(pool, 1, [c](index) -> copy& { return *c; });
     return &c->matrix;

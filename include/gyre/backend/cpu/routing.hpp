@@ -260,13 +260,13 @@ struct cpu_routing {
     detail::spread(routers(), x, source, active, y);
   }
   template <class T>
-  void collect(matrix_view<const T> y, const std::int32_t* place, const std::type_identity_t<T>* gates, index active,
+  void collect(matrix_view<const T> y, const std::int32_t* place, const std::type_identity_t<compute_t<T>>* gates, index active,
                matrix_view<T> x) {
     detail::collect(routers(), y, place, gates, active, x);
   }
-  template <class T>
-  void collect_backward(matrix_view<const T> dx, matrix_view<const T> y, const std::int32_t* place, const T* gates,
-                        index active, matrix_view<T> dy, T* d_gates) {
+  template <class T, class S>
+  void collect_backward(matrix_view<const T> dx, matrix_view<const T> y, const std::int32_t* place, const S* gates,
+                        index active, matrix_view<T> dy, S* d_gates) {
     detail::collect_backward(routers(), dx, y, place, gates, active, dy, d_gates);
   }
   template <class T>
