@@ -1,5 +1,5 @@
 // kernels: elementwise.cuh, device.cuh, packs.cuh
-#include "trial.hpp"
+#include "trials.hpp"
 
 using gyre::operation;
 

@@ -1,5 +1,5 @@
 // kernels: gates.cuh, elementwise.cuh
-#include "trial.hpp"
+#include "trials.hpp"
 
 using gyre::operation;
 

@@ -1,5 +1,5 @@
 // kernels: rotary.cuh, column_sums.cuh, packs.cuh
-#include "trial.hpp"
+#include "trials.hpp"
 
 #include <vector>
 
