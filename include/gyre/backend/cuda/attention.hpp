@@ -130,8 +130,8 @@ struct cuda_attention {
       static_assert(narrow::left == 16);
       bool done = false;
       if constexpr (std::is_same_v<T, __nv_bfloat16> && Width <= 128) {
-        using few = bf16_tile<Width, 1>;
-        using many = bf16_tile<Width, 4>;
+        using few = attend_bf16_tile<Width, 1>;
+        using many = attend_bf16_tile<Width, 4>;
         plan(many::left, few::left);
         if (shape.width == Width && on_tensor_cores(x)) {
           run(attend_bf16<S, few>, plan_.narrow, few::threads, attend_bf16_bytes<few>);

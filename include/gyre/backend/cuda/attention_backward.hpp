@@ -65,11 +65,9 @@ struct cuda_attention_backward {
  private:
   template <class T, class S>
   static bool on_tensor_cores(const attention_gradients<T, S>& x) {
-    for (const auto& m : {x.q, x.k, x.v, x.d_o})
-      if (!rows_aligned(m.data, m.stride, 16)) return false;
-    for (const auto& m : {x.dq, x.dk, x.dv})
-      if (!rows_aligned(m.data, m.stride, 4)) return false;
-    return true;
+    const auto loads = [](matrix_view<const T> m) { return rows_aligned(m.data, m.stride, 16); };
+    const auto stores = [](matrix_view<T> m) { return rows_aligned(m.data, m.stride, 4); };
+    return loads(x.q) && loads(x.k) && loads(x.v) && loads(x.d_o) && stores(x.dq) && stores(x.dk) && stores(x.dv);
   }
 
   auto& device() { return static_cast<Backend&>(*this).device(); }

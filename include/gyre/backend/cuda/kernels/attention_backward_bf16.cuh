@@ -9,8 +9,8 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Shared memory of a block: two matrices of its rows and two of those that it goes through, 36 KiB for heads of 64 features.
-/// 128 features leave registers for 32 columns of scores in key_gradients: 68 and 51 KiB.
+/// Shared memory of a block: two matrices of its rows and two of those that it goes through, 36 KiB for heads of 64 features and
+/// for 128 features 68 (query_gradients) and 51 (key_gradients, whose tile of queries is half as long).
 template <class Tile>
 inline constexpr std::size_t gradients_bf16_bytes = sizeof(__nv_bfloat16) * 2 * (Tile::left + Tile::right) * Tile::stride;
 

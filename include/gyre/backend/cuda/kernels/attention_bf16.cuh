@@ -25,7 +25,11 @@ GYRE_DEVICE float quad_sum(float x) {
   return x;
 }
 
-/// Shared memory of a block: 27 KiB for heads of 64 features, 51 for 128; with one warp 20 and 38.
+/// 128 features leave registers for scores of 32 keys beside two sums (a part's and the total).
+template <unsigned Width, unsigned Warps>
+using attend_bf16_tile = bf16_tile<Width, Warps, Width <= 64 ? 64 : 32>;
+
+/// Shared memory of a block: 27 KiB for heads of 64 features, 34 for 128; with one warp 20 and 21.
 template <class Tile>
 inline constexpr std::size_t attend_bf16_bytes = sizeof(__nv_bfloat16) * (Tile::left + 2 * Tile::right) * Tile::stride;
 
