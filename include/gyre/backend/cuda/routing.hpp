@@ -55,7 +55,7 @@ struct cuda_routing {
 
   template <class T>
   void spread(matrix_view<const T> x, const std::int32_t* source, index active, matrix_view<T> y) {
-    constexpr int pack = pair_pack<T>;
+    constexpr unsigned pack = pair_pack<T>;
     if (rows_of_16_bytes(x) && rows_of_16_bytes(y))
       simt::launch(spread_rows<pack, T>, blocks_for_rows(y.rows, y.cols, pack), pair_threads, 0, device().stream(), x, source,
                    active, y);
@@ -65,7 +65,7 @@ struct cuda_routing {
   }
   template <class T, class S>
   void collect(matrix_view<const T> y, const std::int32_t* place, const S* gates, index active, matrix_view<T> x) {
-    constexpr int pack = pair_pack<T>;
+    constexpr unsigned pack = pair_pack<T>;
     if (rows_of_16_bytes(x) && rows_of_16_bytes(y))
       simt::launch(collect_rows<pack, T, S>, blocks_for_rows(x.rows, x.cols, pack), pair_threads, 0, device().stream(), y,
                    place, gates, active, x);

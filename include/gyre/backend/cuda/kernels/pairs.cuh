@@ -17,7 +17,7 @@ inline constexpr index pair_warps = 2048;
 
 /// Elements of 16 bytes.
 template <class T>
-inline constexpr int pair_pack = 16 / static_cast<int>(sizeof(T));
+inline constexpr unsigned pair_pack = 16 / sizeof(T);
 
 /// Whether all rows begin at multiples of 16 bytes.
 template <class T>
@@ -26,7 +26,7 @@ bool rows_of_16_bytes(matrix_view<T> x) {
          (x.rows <= 1 || x.stride * static_cast<index>(sizeof(T)) % 16 == 0);
 }
 /// Blocks for warps in x that have a row each, and in y that share its columns.
-inline dim3 blocks_for_rows(index rows, index cols, int pack) {
+inline dim3 blocks_for_rows(index rows, index cols, unsigned pack) {
   dim3 blocks = blocks_for(rows * static_cast<index>(warp_lanes), pair_threads);
   const index steps = (cols + pack * static_cast<index>(warp_lanes) - 1) / (pack * static_cast<index>(warp_lanes));
   const index shares = (pair_warps + rows - 1) / (std::max)(rows, index{1});
@@ -35,12 +35,12 @@ inline dim3 blocks_for_rows(index rows, index cols, int pack) {
 }
 
 /// Columns of a row, `Pack` at a time: f(column, how many of them there are) for those of this lane.
-template <int Pack, class F>
+template <unsigned Pack, class F>
 GYRE_DEVICE void each_pack(index cols, F f) {
   const index lane = threadIdx.x % warp_lanes, step = Pack * static_cast<index>(warp_lanes);
   for (index c = blockIdx.y * step + lane * Pack; c < cols; c += gridDim.y * step) f(c, cols - c);
 }
-template <class T, int Pack>
+template <class T, unsigned Pack>
 struct pack_of {
   T x[Pack];
 
@@ -49,22 +49,22 @@ struct pack_of {
     if constexpr (Pack > 1)
       if (count >= Pack) return std::bit_cast<pack_of>(*reinterpret_cast<const uint4*>(from));
     pack_of p;
-    GYRE_UNROLL for (int n = 0; n < Pack; ++n) p.x[n] = n < count ? from[n] : narrow<T>(0);
+    GYRE_UNROLL for (unsigned n = 0; n < Pack; ++n) p.x[n] = n < count ? from[n] : narrow<T>(0);
     return p;
   }
   GYRE_DEVICE void store(T* to, index count) const {
     if constexpr (Pack > 1)
       if (count >= Pack) {
-        *reinterpret_cast<uint4*>(to) = std::bit_cast<uint4>(*this);
+        __stcg(reinterpret_cast<uint4*>(to), std::bit_cast<uint4>(*this));  // an assignment becomes four stores
         return;
       }
-    GYRE_UNROLL for (int n = 0; n < Pack; ++n) {
+    GYRE_UNROLL for (unsigned n = 0; n < Pack; ++n) {
       if (n < count) to[n] = x[n];
     }
   }
 };
 
-template <int Pack, class T>
+template <unsigned Pack, class T>
 GYRE_KERNEL void __launch_bounds__(pair_threads)
     spread_rows(matrix_view<const T> x, const std::int32_t* source, index active, matrix_view<T> y) {
   const index row = thread_number() / static_cast<index>(warp_lanes);
@@ -74,7 +74,7 @@ GYRE_KERNEL void __launch_bounds__(pair_threads)
   each_pack<Pack>(y.cols, [&](index c, index count) { pack_of<T, Pack>::load(from + c, count).store(to + c, count); });
 }
 
-template <int Pack, class T, class S>
+template <unsigned Pack, class T, class S>
 GYRE_KERNEL void __launch_bounds__(pair_threads)
     collect_rows(matrix_view<const T> y, const std::int32_t* place, const S* gates, index active, matrix_view<T> x) {
   const index row = thread_number() / static_cast<index>(warp_lanes);
@@ -85,17 +85,17 @@ GYRE_KERNEL void __launch_bounds__(pair_threads)
     for (index p = row * active; p < (row + 1) * active; ++p) {
       const auto value = pack_of<T, Pack>::load(y[place[p]] + c, count);
       const S gate = gates != nullptr ? gates[p] : S(1);
-      GYRE_UNROLL for (int n = 0; n < Pack; ++n) sum[n] += gate * static_cast<S>(widen(value.x[n]));
+      GYRE_UNROLL for (unsigned n = 0; n < Pack; ++n) sum[n] += gate * static_cast<S>(widen(value.x[n]));
     }
     auto result = pack_of<T, Pack>::load(to + c, count);
-    GYRE_UNROLL for (int n = 0; n < Pack; ++n) result.x[n] =
+    GYRE_UNROLL for (unsigned n = 0; n < Pack; ++n) result.x[n] =
         narrow<T>(static_cast<compute_t<T>>(static_cast<S>(widen(result.x[n])) + sum[n]));
     result.store(to + c, count);
   });
 }
 
 /// A warp for every pair; dx is read `active` times, but all times but one from the second-level cache. dy may be y.
-template <int Pack, class T, class S>
+template <unsigned Pack, class T, class S>
 GYRE_KERNEL void __launch_bounds__(pair_threads)
     collect_rows_backward(matrix_view<const T> dx, matrix_view<const T> y, const std::int32_t* place, const S* gates,
                           index active, matrix_view<T> dy, S* d_gates) {
@@ -109,7 +109,7 @@ GYRE_KERNEL void __launch_bounds__(pair_threads)
   each_pack<Pack>(dx.cols, [&](index c, index count) {
     auto gradient = pack_of<T, Pack>::load(from + c, count);
     const auto value = pack_of<T, Pack>::load(values + c, count);
-    GYRE_UNROLL for (int n = 0; n < Pack; ++n) {
+    GYRE_UNROLL for (unsigned n = 0; n < Pack; ++n) {
       const S d = static_cast<S>(widen(gradient.x[n]));
       dot += d * static_cast<S>(widen(value.x[n]));  // behind the row both are 0
       gradient.x[n] = narrow<T>(static_cast<compute_t<T>>(gate * d));

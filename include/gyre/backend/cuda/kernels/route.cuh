@@ -17,7 +17,7 @@ namespace detail {
 inline constexpr unsigned route_threads = 128;
 // Scores of a row that a lane keeps in registers through the search: up to 32, 128 or 512 experts. Beyond, they are read again for
 // every step, from the first-level cache.
-inline constexpr int route_held[] = {1, 4, 16};
+inline constexpr unsigned route_held[] = {1, 4, 16};
 
 /// sigmoid(x) / exp(shift) for shift = min(largest x of a row, 0): the largest has at least 1/2, so that sums over a row are not 0
 /// however negative its logits. Divided by the sum it is exp(logsigmoid(x) - logsumexp(logsigmoid)).
@@ -61,7 +61,7 @@ struct route_scores {
 };
 
 /// A lane's keys of a row: those of experts lane, lane + 32, ..
-template <int Held, class T, class S>
+template <unsigned Held, class T, class S>
 struct route_row {
   const route_scores<T, S>& from;
   index row;
@@ -69,13 +69,13 @@ struct route_row {
   route_key<S> held[Held];
 
   GYRE_DEVICE route_row(const route_scores<T, S>& from_, index row_, unsigned lane_) : from(from_), row(row_), lane(lane_) {
-    GYRE_UNROLL for (int n = 0; n < Held; ++n) held[n] = from.key(row, expert(n));
+    GYRE_UNROLL for (unsigned n = 0; n < Held; ++n) held[n] = from.key(row, expert(n));
   }
   GYRE_DEVICE index expert(index n) const { return n * static_cast<index>(warp_lanes) + static_cast<index>(lane); }
   /// f(key, expert) for each of them, the same number of times in every lane.
   template <class F>
   GYRE_DEVICE void each(F f) const {
-    GYRE_UNROLL for (int n = 0; n < Held; ++n) f(held[n], expert(n));
+    GYRE_UNROLL for (unsigned n = 0; n < Held; ++n) f(held[n], expert(n));
   }
 };
 template <class T, class S>
@@ -96,7 +96,7 @@ struct route_row<0, T, S> {
 
 /// Chooses by bisection for the smallest key that is chosen, bit after bit, which takes as many steps as tell it from its
 /// neighbours, a dozen for common scores, however many are chosen.
-template <int Held, class T, class S>
+template <unsigned Held, class T, class S>
 GYRE_KERNEL void __launch_bounds__(route_threads)
     choose_experts(route_scores<T, S> from, index active, std::int32_t* chosen, S* logits, S* gates) {
   using key = route_key<S>;
@@ -153,8 +153,8 @@ GYRE_KERNEL void __launch_bounds__(route_threads)
     gates[at + j] = gate;
     sum += gate;
   }
-  sum = warp_sum(sum);
-  for (index j = lane; j < active; j += static_cast<index>(warp_lanes)) gates[at + j] /= sum;
+  const S factor = S(1) / warp_sum(sum);
+  for (index j = lane; j < active; j += static_cast<index>(warp_lanes)) gates[at + j] *= factor;
 }
 
 template <class T, class S>
