@@ -1,5 +1,5 @@
 // Sorting and moving of pairs: sizes at which units, tiles and shares of columns end, pairs that name no expert, rows of bf16.
-#include "routing_sizes.hpp"
+#include "trial.hpp"
 
 #include <cstdint>
 #include <cstring>
@@ -22,18 +22,18 @@ X* on(shuffled_cuda& device, const std::vector<X>& values) {
 }  // namespace
 
 TEST_CASE("cuda sorts pairs whose counts fill one tile, several tiles of one block, and several blocks", "[cuda_kernels]") {
-  check_sizes<operation::group_pairs, float>({{"rows", 700}, {"experts", 7}, {"active", 2}});      // 6 units, 42 counts
-  check_sizes<operation::group_pairs, float>({{"rows", 4500}, {"experts", 129}, {"active", 1}});   // 18 units, 2322 counts
-  check_sizes<operation::group_pairs, float>({{"rows", 4600}, {"experts", 257}, {"active", 1}});   // 18 units, 4626 counts
-  check_sizes<operation::group_pairs, float>({{"rows", 3000}, {"experts", 4096}, {"active", 1}});  // 3 units, 12288 counts
+  check_trial<float, operation::group_pairs>({{"rows", 700}, {"experts", 7}, {"active", 2}});      // 6 units, 42 counts
+  check_trial<float, operation::group_pairs>({{"rows", 4500}, {"experts", 129}, {"active", 1}});   // 18 units, 2322 counts
+  check_trial<float, operation::group_pairs>({{"rows", 4600}, {"experts", 257}, {"active", 1}});   // 18 units, 4626 counts
+  check_trial<float, operation::group_pairs>({{"rows", 3000}, {"experts", 4096}, {"active", 1}});  // 3 units, 12288 counts
 }
 
 TEST_CASE("rows travel to experts and back on cuda where warps share columns and take several", "[cuda_kernels]") {
   for (const index gap : {0, 3}) {
-    check_sizes<operation::spread, float>({{"rows", 1025}, {"experts", 3}, {"active", 1}, {"cols", 257}, {"gap", gap}});
-    check_sizes<operation::collect, float>(
+    check_trial<float, operation::spread>({{"rows", 1025}, {"experts", 3}, {"active", 1}, {"cols", 257}, {"gap", gap}});
+    check_trial<float, operation::collect>(
         {{"rows", 1025}, {"experts", 3}, {"active", 1}, {"cols", 257}, {"gates", 1}, {"gap", gap}});
-    check_sizes<operation::collect_backward, float>({{"rows", 3}, {"experts", 3}, {"active", 2}, {"cols", 257}, {"gap", gap}});
+    check_trial<float, operation::collect_backward>({{"rows", 3}, {"experts", 3}, {"active", 2}, {"cols", 257}, {"gap", gap}});
   }
 }
 

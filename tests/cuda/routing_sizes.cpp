@@ -1,5 +1,5 @@
 // Choices among many experts, losses of long sequences, and calls that are refused.
-#include "routing_sizes.hpp"
+#include "trial.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -12,10 +12,10 @@ using gyre::index, gyre::operation;
 TEST_CASE("cuda chooses as the reference among many experts, any number of them", "[cuda_kernels]") {
   for (const index experts : {32, 33, 128, 129, 512, 513})
     for (const index active : {index{1}, index{33}, experts})
-      check_sizes<operation::route, float>({{"rows", 5}, {"experts", experts}, {"active", active}, {"bias", 1}, {"gap", 3}});
-  check_sizes<operation::route, float>({{"rows", 2}, {"experts", 4097}, {"active", 100}, {"negative", 1}});
-  check_sizes<operation::route, double>({{"rows", 2}, {"experts", 600}, {"active", 65}, {"bias", 1}});
-  check_sizes<operation::route_backward, float>({{"rows", 5}, {"experts", 600}, {"active", 65}, {"gap", 3}});
+      check_trial<float, operation::route>({{"rows", 5}, {"experts", experts}, {"active", active}, {"bias", 1}, {"gap", 3}});
+  check_trial<float, operation::route>({{"rows", 2}, {"experts", 4097}, {"active", 100}, {"negative", 1}});
+  check_trial<double, operation::route>({{"rows", 2}, {"experts", 600}, {"active", 65}, {"bias", 1}});
+  check_trial<float, operation::route_backward>({{"rows", 5}, {"experts", 600}, {"active", 65}, {"gap", 3}});
 }
 
 TEST_CASE("cuda takes -0 for 0, NaN for -infinity and the lower of equal experts", "[cuda_kernels]") {
@@ -38,9 +38,9 @@ TEST_CASE("cuda takes -0 for 0, NaN for -infinity and the lower of equal experts
 }
 
 TEST_CASE("a router's losses on cuda agree with the reference for many and long sequences", "[cuda_kernels]") {
-  check_sizes<operation::router_loss, float>({{"sequences", 3}, {"length", 600}, {"experts", 5}, {"active", 2}});
-  check_sizes<operation::router_loss, float>({{"sequences", 11}, {"length", 9}, {"experts", 40}, {"active", 3}, {"gap", 3}});
-  check_sizes<operation::router_loss_backward, double>({{"sequences", 11}, {"length", 9}, {"experts", 40}, {"active", 3}});
+  check_trial<float, operation::router_loss>({{"sequences", 3}, {"length", 600}, {"experts", 5}, {"active", 2}});
+  check_trial<float, operation::router_loss>({{"sequences", 11}, {"length", 9}, {"experts", 40}, {"active", 3}, {"gap", 3}});
+  check_trial<double, operation::router_loss_backward>({{"sequences", 11}, {"length", 9}, {"experts", 40}, {"active", 3}});
 }
 
 TEST_CASE("cuda refuses impossible routings", "[cuda_kernels]") {

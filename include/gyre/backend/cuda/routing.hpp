@@ -55,8 +55,8 @@ struct cuda_routing {
 
   template <class T>
   void spread(matrix_view<const T> x, const std::int32_t* source, index active, matrix_view<T> y) {
-    constexpr unsigned pack = pair_pack<T>;
-    if (rows_of_16_bytes(x) && rows_of_16_bytes(y))
+    constexpr int pack = pack_width<T>;
+    if (rows_at_packs(x, y))
       simt::launch(spread_rows<pack, T>, blocks_for_rows(y.rows, y.cols, pack), pair_threads, 0, device().stream(), x, source,
                    active, y);
     else
@@ -65,8 +65,8 @@ struct cuda_routing {
   }
   template <class T, class S>
   void collect(matrix_view<const T> y, const std::int32_t* place, const S* gates, index active, matrix_view<T> x) {
-    constexpr unsigned pack = pair_pack<T>;
-    if (rows_of_16_bytes(x) && rows_of_16_bytes(y))
+    constexpr int pack = pack_width<T>;
+    if (rows_at_packs(x, y))
       simt::launch(collect_rows<pack, T, S>, blocks_for_rows(x.rows, x.cols, pack), pair_threads, 0, device().stream(), y,
                    place, gates, active, x);
     else
@@ -77,8 +77,8 @@ struct cuda_routing {
   void collect_backward(matrix_view<const T> dx, matrix_view<const T> y, const std::int32_t* place, const S* gates,
                         index active, matrix_view<T> dy, S* d_gates) {
     const index pairs = dx.rows * active;
-    if (rows_of_16_bytes(dx) && rows_of_16_bytes(y) && rows_of_16_bytes(dy))
-      warps(collect_rows_backward<pair_pack<T>, T, S>, pairs, pair_threads, dx, y, place, gates, active, dy, d_gates);
+    if (rows_at_packs(dx, y, dy))
+      warps(collect_rows_backward<pack_width<T>, T, S>, pairs, pair_threads, dx, y, place, gates, active, dy, d_gates);
     else
       warps(collect_rows_backward<1, T, S>, pairs, pair_threads, dx, y, place, gates, active, dy, d_gates);
   }

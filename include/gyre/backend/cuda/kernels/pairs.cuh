@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include <gyre/backend/cuda/kernels/device.cuh>
+#include <gyre/backend/cuda/kernels/packs.cuh>
 
 GYRE_BEGIN
 
@@ -15,18 +15,8 @@ inline constexpr unsigned pair_threads = 256;
 // Warps that keep the memory of a large device busy. Where rows are fewer, several warps share a row's columns.
 inline constexpr index pair_warps = 2048;
 
-/// Elements of 16 bytes.
-template <class T>
-inline constexpr unsigned pair_pack = 16 / sizeof(T);
-
-/// Whether all rows begin at multiples of 16 bytes.
-template <class T>
-bool rows_of_16_bytes(matrix_view<T> x) {
-  return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 &&
-         (x.rows <= 1 || x.stride * static_cast<index>(sizeof(T)) % 16 == 0);
-}
 /// Blocks for warps in x that have a row each, and in y that share its columns.
-inline dim3 blocks_for_rows(index rows, index cols, unsigned pack) {
+inline dim3 blocks_for_rows(index rows, index cols, int pack) {
   dim3 blocks = blocks_for(rows * static_cast<index>(warp_lanes), pair_threads);
   const index steps = (cols + pack * static_cast<index>(warp_lanes) - 1) / (pack * static_cast<index>(warp_lanes));
   const index shares = (pair_warps + rows - 1) / (std::max)(rows, index{1});
@@ -35,46 +25,40 @@ inline dim3 blocks_for_rows(index rows, index cols, unsigned pack) {
 }
 
 /// Columns of a row, `Pack` at a time: f(column, how many of them there are) for those of this lane.
-template <unsigned Pack, class F>
+template <int Pack, class F>
 GYRE_DEVICE void each_pack(index cols, F f) {
   const index lane = threadIdx.x % warp_lanes, step = Pack * static_cast<index>(warp_lanes);
   for (index c = blockIdx.y * step + lane * Pack; c < cols; c += gridDim.y * step) f(c, cols - c);
 }
-template <class T, unsigned Pack>
-struct pack_of {
-  T x[Pack];
-
-  /// The first `count` of x; 16 bytes at once where there are as many.
-  GYRE_DEVICE static pack_of load(const T* from, index count) {
-    if constexpr (Pack > 1)
-      if (count >= Pack) return std::bit_cast<pack_of>(*reinterpret_cast<const uint4*>(from));
-    pack_of p;
-    GYRE_UNROLL for (unsigned n = 0; n < Pack; ++n) p.x[n] = n < count ? from[n] : narrow<T>(0);
-    return p;
+/// The first `count` numbers of a pack; its own access where there are as many.
+template <int Pack, class T>
+GYRE_DEVICE pack<T, Pack> load_up_to(const T* from, index count) {
+  if (count >= Pack) return load_pack<Pack>(from);
+  pack<T, Pack> x;
+  GYRE_UNROLL for (int n = 0; n < Pack; ++n) x.at[n] = n < count ? from[n] : narrow<T>(0);
+  return x;
+}
+template <int Pack, class T>
+GYRE_DEVICE void store_up_to(T* to, index count, const pack<T, Pack>& x) {
+  if constexpr (sizeof(x) == sizeof(uint4))
+    // Of an assignment nvcc makes stores of single numbers where they come straight from a load.
+    if (count >= Pack) return __stcg(reinterpret_cast<uint4*>(to), std::bit_cast<uint4>(x));
+  GYRE_UNROLL for (int n = 0; n < Pack; ++n) {
+    if (n < count) to[n] = x.at[n];
   }
-  GYRE_DEVICE void store(T* to, index count) const {
-    if constexpr (Pack > 1)
-      if (count >= Pack) {
-        __stcg(reinterpret_cast<uint4*>(to), std::bit_cast<uint4>(*this));  // an assignment becomes four stores
-        return;
-      }
-    GYRE_UNROLL for (unsigned n = 0; n < Pack; ++n) {
-      if (n < count) to[n] = x[n];
-    }
-  }
-};
+}
 
-template <unsigned Pack, class T>
+template <int Pack, class T>
 GYRE_KERNEL void __launch_bounds__(pair_threads)
     spread_rows(matrix_view<const T> x, const std::int32_t* source, index active, matrix_view<T> y) {
   const index row = thread_number() / static_cast<index>(warp_lanes);
   if (row >= y.rows) return;
   const T* const from = x[source[row] / static_cast<std::int32_t>(active)];
   T* const to = y[row];
-  each_pack<Pack>(y.cols, [&](index c, index count) { pack_of<T, Pack>::load(from + c, count).store(to + c, count); });
+  each_pack<Pack>(y.cols, [&](index c, index count) { store_up_to(to + c, count, load_up_to<Pack>(from + c, count)); });
 }
 
-template <unsigned Pack, class T, class S>
+template <int Pack, class T, class S>
 GYRE_KERNEL void __launch_bounds__(pair_threads)
     collect_rows(matrix_view<const T> y, const std::int32_t* place, const S* gates, index active, matrix_view<T> x) {
   const index row = thread_number() / static_cast<index>(warp_lanes);
@@ -83,19 +67,19 @@ GYRE_KERNEL void __launch_bounds__(pair_threads)
   each_pack<Pack>(x.cols, [&](index c, index count) {
     S sum[Pack] = {};
     for (index p = row * active; p < (row + 1) * active; ++p) {
-      const auto value = pack_of<T, Pack>::load(y[place[p]] + c, count);
+      const auto value = load_up_to<Pack>(y[place[p]] + c, count);
       const S gate = gates != nullptr ? gates[p] : S(1);
-      GYRE_UNROLL for (unsigned n = 0; n < Pack; ++n) sum[n] += gate * static_cast<S>(widen(value.x[n]));
+      GYRE_UNROLL for (int n = 0; n < Pack; ++n) sum[n] += gate * static_cast<S>(widen(value.at[n]));
     }
-    auto result = pack_of<T, Pack>::load(to + c, count);
-    GYRE_UNROLL for (unsigned n = 0; n < Pack; ++n) result.x[n] =
-        narrow<T>(static_cast<compute_t<T>>(static_cast<S>(widen(result.x[n])) + sum[n]));
-    result.store(to + c, count);
+    auto result = load_up_to<Pack>(to + c, count);
+    GYRE_UNROLL for (int n = 0; n < Pack; ++n) result.at[n] =
+        narrow<T>(static_cast<compute_t<T>>(static_cast<S>(widen(result.at[n])) + sum[n]));
+    store_up_to(to + c, count, result);
   });
 }
 
 /// A warp for every pair; dx is read `active` times, but all times but one from the second-level cache. dy may be y.
-template <unsigned Pack, class T, class S>
+template <int Pack, class T, class S>
 GYRE_KERNEL void __launch_bounds__(pair_threads)
     collect_rows_backward(matrix_view<const T> dx, matrix_view<const T> y, const std::int32_t* place, const S* gates,
                           index active, matrix_view<T> dy, S* d_gates) {
@@ -107,14 +91,14 @@ GYRE_KERNEL void __launch_bounds__(pair_threads)
   const S gate = gates[pair];
   S dot = 0;
   each_pack<Pack>(dx.cols, [&](index c, index count) {
-    auto gradient = pack_of<T, Pack>::load(from + c, count);
-    const auto value = pack_of<T, Pack>::load(values + c, count);
-    GYRE_UNROLL for (unsigned n = 0; n < Pack; ++n) {
-      const S d = static_cast<S>(widen(gradient.x[n]));
-      dot += d * static_cast<S>(widen(value.x[n]));  // behind the row both are 0
-      gradient.x[n] = narrow<T>(static_cast<compute_t<T>>(gate * d));
+    auto gradient = load_up_to<Pack>(from + c, count);
+    const auto value = load_up_to<Pack>(values + c, count);
+    GYRE_UNROLL for (int n = 0; n < Pack; ++n) {
+      const S d = static_cast<S>(widen(gradient.at[n]));
+      dot += d * static_cast<S>(widen(value.at[n]));  // behind the row both are 0
+      gradient.at[n] = narrow<T>(static_cast<compute_t<T>>(gate * d));
     }
-    gradient.store(to + c, count);
+    store_up_to(to + c, count, gradient);
   });
   dot = warp_sum(dot);
   if (threadIdx.x % warp_lanes == 0) d_gates[pair] += dot;
