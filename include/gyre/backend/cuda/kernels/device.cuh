@@ -36,14 +36,14 @@ inline constexpr unsigned warp_lanes = 32, whole_warp = ~0u;
 /// The sum over the lanes of a whole warp, the same bits in every lane.
 template <class C>
 GYRE_DEVICE C warp_sum(C x) {
-  GYRE_UNROLL for (unsigned lane = warp_lanes / 2; lane > 0; lane /= 2) x += __shfl_xor_sync(whole_warp, x, static_cast<int>(lane));
+  GYRE_UNROLL for (int lane = warp_lanes / 2; lane > 0; lane /= 2) x += __shfl_xor_sync(whole_warp, x, lane);
   return x;
 }
 /// The largest of the lanes' numbers; NaN if any is.
 template <class C>
 GYRE_DEVICE C warp_max(C x) {
-  GYRE_UNROLL for (unsigned lane = warp_lanes / 2; lane > 0; lane /= 2) {
-    const C other = __shfl_xor_sync(whole_warp, x, static_cast<int>(lane));
+  GYRE_UNROLL for (int lane = warp_lanes / 2; lane > 0; lane /= 2) {
+    const C other = __shfl_xor_sync(whole_warp, x, lane);
     x = x > other || x != x ? x : other;
   }
   return x;
