@@ -1,6 +1,7 @@
 // Operands of a trial, in host memory: random, and the same for the same trial.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <deque>
@@ -19,38 +20,48 @@ namespace parity {
 template <class T>
 class bench {
  public:
+  using wide = compute_t<T>;  // of statistics and gradients of parameters
   explicit bench(const trial& t) : trial_(t) {}
 
   index operator[](std::string_view name) const { return trial_[name]; }
 
   /// Normal numbers times `scale`. Where the trial says so, one element is NaN or infinite: of the first operand, and of every other one
   /// or not, for some of them reach all of a result.
-  matrix_view<const T> in(index rows, index cols, double scale = 1) {
-    const matrix_view<T> x = io(rows, cols, scale);
+  template <class X = T>
+  matrix_view<const X> in(index rows, index cols, double scale = 1) {
+    const matrix_view<X> x = io<X>(rows, cols, scale);
     const index kind = trial_[special.name];
     if (kind > 0 && x.size() > 0 && (++specials_ == 1 || draw(2) == 0)) {
-      constexpr T infinity = std::numeric_limits<T>::infinity(),
-                  values[] = {std::numeric_limits<T>::quiet_NaN(), infinity, -infinity};
-      x.data[draw(x.size())] = values[(kind - 1) % 3];
+      constexpr float infinity = std::numeric_limits<float>::infinity(),
+                      values[] = {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity};
+      x.data[draw(x.size())] = X(values[(kind - 1) % 3]);
     }
     return x;
   }
   const T* in(index count, double scale = 1) { return in(1, count, scale).data; }
   /// What is updated: always finite.
-  matrix_view<T> io(index rows, index cols, double scale = 1) {
-    const matrix_view<T> x = out(rows, cols);
+  template <class X = T>
+  matrix_view<X> io(index rows, index cols, double scale = 1) {
+    const matrix_view<X> x = out<X>(rows, cols);
     const random_stream stream(seed{trial_.seed}, purpose::task, ++streams_);
-    stream.fill_normal(std::span<T>(x.data, static_cast<std::size_t>(x.size())), counter{}, scale);
+    std::vector<compute_t<X>> drawn(static_cast<std::size_t>(x.size()));
+    stream.fill_normal(std::span(drawn), counter{}, scale);
+    std::transform(drawn.begin(), drawn.end(), x.data, [](compute_t<X> value) { return X(value); });
     return x;
   }
   T* io(index count, double scale = 1) { return io(1, count, scale).data; }
+  wide* wide_io(index count) { return io<wide>(1, count).data; }
+  wide* wide_out(index count) { return out<wide>(1, count).data; }
   /// Positive numbers: squares of normal ones, away from 0.
   T* squares(index count) {
     T* x = io(count);
     for (index i = 0; i < count; ++i) x[i] = x[i] * x[i] + T(0.0625);
     return x;
   }
-  matrix_view<T> out(index rows, index cols) { return {take<T>(rows * cols), rows, cols}; }
+  template <class X = T>
+  matrix_view<X> out(index rows, index cols) {
+    return {take<X>(rows * cols), rows, cols};
+  }
   T* out(index count) { return take<T>(count); }
   template <class X>
   X* take(index count) {
@@ -72,13 +83,13 @@ class bench {
   }
 
   /// Cosines and sines of `positions` angles for each of `pairs` pairs.
-  const T* turns(index positions, index pairs) {
-    T* table = take<T>(positions * pairs * 2);
+  const wide* turns(index positions, index pairs) {
+    wide* table = take<wide>(positions * pairs * 2);
     for (index p = 0; p < positions; ++p)
       for (index j = 0; j < pairs; ++j) {
         const double angle = static_cast<double>(p) * std::pow(50.0, -static_cast<double>(j) / static_cast<double>(pairs));
-        table[2 * (p * pairs + j)] = static_cast<T>(std::cos(angle));
-        table[2 * (p * pairs + j) + 1] = static_cast<T>(std::sin(angle));
+        table[2 * (p * pairs + j)] = static_cast<wide>(std::cos(angle));
+        table[2 * (p * pairs + j) + 1] = static_cast<wide>(std::sin(angle));
       }
     return table;
   }

@@ -161,7 +161,7 @@ template <class T, class L, class R, std::size_t... Op>
 std::vector<trial_files> files_of(L& left, R& right, std::index_sequence<Op...>) {
   std::vector<trial_files> all;
   const auto add = [&]<operation Which>() {
-    if constexpr (has_trials<Which>)
+    if constexpr (has_trials<Which, T>)
       all.push_back({Which, std::string(type_name<T>()),
                      [&](const trial& t, const std::filesystem::path& path) { write_trial<Which, T>(left, right, t, path); },
                      [](const trial& t, const std::filesystem::path& path) { return compare_file<Which, T>(t, path); }});

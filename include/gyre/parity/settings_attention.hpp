@@ -46,7 +46,7 @@ struct setting<operation::attention> {
     const batch_layout& rows = b.layout();
     const index n = rows.rows(), wide = shape.heads * shape.width, narrow = shape.kv_heads * shape.width;
     const auto q = b.in(n, wide), k = b.in(n, narrow), v = b.in(n, narrow);
-    return std::tuple{q, k, v, std::cref(rows), shape, b.out(n, wide), b.out(n * shape.heads)};
+    return std::tuple{q, k, v, std::cref(rows), shape, b.out(n, wide), b.wide_out(n * shape.heads)};
   }
 };
 
@@ -61,20 +61,20 @@ struct setting<operation::attention_backward> {
     const index n = rows.rows(), wide = shape.heads * shape.width, narrow = shape.kv_heads * shape.width;
     const auto q = b.in(n, wide), k = b.in(n, narrow), v = b.in(n, narrow), d_o = b.in(n, wide);
     const auto o = b.out(n, wide);
-    T* const lse = b.out(n * shape.heads);
+    auto* const lse = b.wide_out(n * shape.heads);
     reference().attention(q, k, v, rows, shape, o, lse);
     return std::tuple{q,
                       k,
                       v,
                       matrix_view<const T>(o),
-                      static_cast<const T*>(lse),
+                      static_cast<const compute_t<T>*>(lse),
                       d_o,
                       std::cref(rows),
                       shape,
                       b.out(n, wide),
                       b.out(n, narrow),
                       b.out(n, narrow),
-                      b.out(0)};
+                      b.wide_out(0)};
   }
 };
 
@@ -151,7 +151,7 @@ struct setting<operation::depth_attention> {
     const attention_shape shape = detail::heads_of(b);
     const index n = b["rows"], slots = b["slots"], wide = shape.heads * shape.width, narrow = shape.kv_heads * shape.width;
     const auto q = b.in(n, wide), k = b.in(slots * n, narrow), v = b.in(slots * n, narrow);
-    return std::tuple{q, k, v, shape, b.out(n, wide), b.out(n * shape.heads)};
+    return std::tuple{q, k, v, shape, b.out(n, wide), b.wide_out(n * shape.heads)};
   }
 };
 
@@ -165,13 +165,13 @@ struct setting<operation::depth_attention_backward> {
     const index n = b["rows"], slots = b["slots"], wide = shape.heads * shape.width, narrow = shape.kv_heads * shape.width;
     const auto q = b.in(n, wide), k = b.in(slots * n, narrow), v = b.in(slots * n, narrow), d_o = b.in(n, wide);
     const auto o = b.out(n, wide);
-    T* const lse = b.out(n * shape.heads);
+    auto* const lse = b.wide_out(n * shape.heads);
     reference().depth_attention(q, k, v, shape, o, lse);
     return std::tuple{q,
                       k,
                       v,
                       matrix_view<const T>(o),
-                      static_cast<const T*>(lse),
+                      static_cast<const compute_t<T>*>(lse),
                       d_o,
                       shape,
                       b.out(n, wide),

@@ -18,11 +18,12 @@ namespace detail {
 /// Multiples of 1/8 from -4 to 4: products with powers of two and sums are exact, so that who is chosen depends on no rounding; equal
 /// scores are frequent.
 template <class T>
-matrix_view<const T> eighths(bench<T>& b, index rows, index cols) {
-  const matrix_view<const T> drawn = b.in(rows, cols);
-  T* const x = const_cast<T*>(drawn.data);  // NOLINT: of a bench, whose memory is not const
+matrix_view<const compute_t<T>> eighths(bench<T>& b, index rows, index cols) {
+  using S = compute_t<T>;
+  const matrix_view<const S> drawn = b.template in<S>(rows, cols);
+  S* const x = const_cast<S*>(drawn.data);  // NOLINT: of a bench, whose memory is not const
   for (index i = 0; i < drawn.size(); ++i)
-    if (std::isfinite(x[i])) x[i] = static_cast<T>(static_cast<double>(b.draw(65) - 32) / 8);
+    if (std::isfinite(x[i])) x[i] = static_cast<S>(static_cast<double>(b.draw(65) - 32) / 8);
   return drawn;
 }
 
@@ -30,15 +31,15 @@ matrix_view<const T> eighths(bench<T>& b, index rows, index cols) {
 template <class T>
 struct routed {
   std::int32_t *chosen, *offsets, *place, *source;
-  T *logits, *gates;
+  compute_t<T>*logits, *gates;
   routed(bench<T>& b, index rows, index experts, index active)
       : chosen(b.template take<std::int32_t>(rows * active)),
         offsets(b.template take<std::int32_t>(experts + 1)),
         place(b.template take<std::int32_t>(rows * active)),
         source(b.template take<std::int32_t>(rows * active)),
-        logits(b.out(rows * active)),
-        gates(b.out(rows * active)) {
-    const matrix_view<const T> scores(b.io(rows, experts));
+        logits(b.wide_out(rows * active)),
+        gates(b.wide_out(rows * active)) {
+    const matrix_view<const compute_t<T>> scores(b.template io<compute_t<T>>(rows, experts));
     reference().route(scores, nullptr, 1.0, active, chosen, logits, gates);
     reference().group_pairs(chosen, rows * active, experts, offsets, place, source);
   }
@@ -55,14 +56,14 @@ struct setting<operation::route> {
     const index n = b["rows"], experts = b["experts"], active = (std::min)(b["active"], experts);
 
     const auto scores = detail::eighths(b, n, experts);
-    const T* const bias = b["bias"] > 0 ? detail::eighths(b, 1, experts).data : nullptr;
+    const auto* const bias = b["bias"] > 0 ? detail::eighths(b, 1, experts).data : nullptr;
     return std::tuple{scores,
                       bias,
                       b["negative"] > 0 ? -0.5 : 0.25,
                       active,
                       b.template take<std::int32_t>(n * active),
-                      b.out(n * active),
-                      b.out(n * active)};
+                      b.wide_out(n * active),
+                      b.wide_out(n * active)};
   }
 };
 
@@ -74,13 +75,13 @@ struct setting<operation::route_backward> {
     const index n = b["rows"], experts = b["experts"], active = (std::min)(b["active"], experts);
 
     const detail::routed<T> r(b, n, experts, active);
-    return std::tuple{static_cast<const T*>(r.logits),
-                      static_cast<const T*>(r.gates),
+    return std::tuple{static_cast<const compute_t<T>*>(r.logits),
+                      static_cast<const compute_t<T>*>(r.gates),
                       static_cast<const std::int32_t*>(r.chosen),
-                      b.in(n * active),
+                      static_cast<const compute_t<T>*>(b.template in<compute_t<T>>(1, n * active).data),
                       0.25,
                       active,
-                      b.out(n, experts)};
+                      b.template out<compute_t<T>>(n, experts)};
   }
 };
 
@@ -123,7 +124,7 @@ struct setting<operation::collect> {
 
     const detail::routed<T> r(b, n, experts, active);
     return std::tuple{b.in(n * active, b["cols"]), static_cast<const std::int32_t*>(r.place),
-                      static_cast<const T*>(b["gates"] > 0 ? r.gates : nullptr), active, b.io(n, b["cols"])};
+                      static_cast<const compute_t<T>*>(b["gates"] > 0 ? r.gates : nullptr), active, b.io(n, b["cols"])};
   }
 };
 
@@ -140,10 +141,10 @@ struct setting<operation::collect_backward> {
     return std::tuple{b.in(n, b["cols"]),
                       matrix_view<const T>(y),
                       static_cast<const std::int32_t*>(r.place),
-                      static_cast<const T*>(r.gates),
+                      static_cast<const compute_t<T>*>(r.gates),
                       active,
                       b["in_place"] > 0 ? y : b.out(n * active, b["cols"]),
-                      b.io(n * active)};
+                      b.wide_io(n * active)};
   }
 };
 
@@ -155,13 +156,13 @@ struct setting<operation::router_loss> {
     const batch_layout& rows = b.layout();
     const index n = rows.rows(), experts = b["experts"], active = (std::min)(b["active"], experts);
     const detail::routed<T> r(b, n, experts, active);
-    return std::tuple{b.in(n, experts, 2),
+    return std::tuple{b.template in<compute_t<T>>(n, experts, 2),
                       0.25,
                       static_cast<const std::int32_t*>(r.chosen),
                       active,
                       std::cref(rows),
                       router_loss_weights{0.3, 0.01},
-                      b.out(std::ssize(rows.sequences()))};
+                      b.wide_out(std::ssize(rows.sequences()))};
   }
 };
 
@@ -173,14 +174,14 @@ struct setting<operation::router_loss_backward> {
     const batch_layout& rows = b.layout();
     const index n = rows.rows(), experts = b["experts"], active = (std::min)(b["active"], experts);
     const detail::routed<T> r(b, n, experts, active);
-    return std::tuple{b.in(n, experts, 2),
+    return std::tuple{b.template in<compute_t<T>>(n, experts, 2),
                       0.25,
                       static_cast<const std::int32_t*>(r.chosen),
                       active,
                       std::cref(rows),
                       router_loss_weights{0.3, 0.01},
-                      T(0.7),
-                      b.io(n, experts)};
+                      compute_t<T>(0.7),
+                      b.template io<compute_t<T>>(n, experts)};
   }
 };
 

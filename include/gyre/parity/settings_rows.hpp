@@ -26,7 +26,7 @@ struct setting<operation::copy> {
   static constexpr std::array dimensions{sizes::rows, sizes::cols, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    return std::tuple{b.in(b["rows"], b["cols"]), b.out(b["rows"], b["cols"])};
+    return std::tuple{b.template in<compute_t<T>>(b["rows"], b["cols"]), b.out(b["rows"], b["cols"])};  // rounds
   }
 };
 
@@ -54,7 +54,7 @@ struct setting<operation::add_scaled_backward> {
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], m = b["cols"];
-    return std::tuple{b.in(n, m), b.in(1), b.in(n, m), b.io(n, m), b.io(1), b.out(0)};
+    return std::tuple{b.in(n, m), b.in(1), b.in(n, m), b.io(n, m), b.wide_io(1), b.wide_out(0)};
   }
 };
 
@@ -84,7 +84,8 @@ struct setting<operation::embed_backward> {
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], m = b["cols"];
-    return std::tuple{b.in(n, m), b.template numbers<token>(n, b["vocabulary"]), 3.7, b.io(b["vocabulary"], m)};
+    return std::tuple{b.in(n, m), b.template numbers<token>(n, b["vocabulary"]), 3.7,
+                      b.template io<compute_t<T>>(b["vocabulary"], m)};
   }
 };
 
@@ -96,7 +97,7 @@ struct setting<operation::rms_norm> {
     const index n = b["rows"], m = b["cols"];
     const matrix_view<const T> x = b.in(n, m);
     const matrix_view<T> y = b["in_place"] > 0 ? detail::same(x) : b.out(n, m);
-    return std::tuple{x, b["gain"] > 0 ? b.in(m) : nullptr, 1e-6, y, b.out(n)};
+    return std::tuple{x, b["gain"] > 0 ? b.in(m) : nullptr, 1e-6, y, b.wide_out(n)};
   }
 };
 
@@ -109,7 +110,7 @@ struct setting<operation::add_rms_norm> {
     const index n = b["rows"], m = b["cols"];
     const matrix_view<const T> x = b.in(n, m), f = b.in(n, m);
     const matrix_view<T> sum = b["in_place"] == 0 ? b.out(n, m) : detail::same(b["in_place"] == 1 ? x : f);
-    return std::tuple{x, f, b["gain"] > 0 ? b.in(m) : nullptr, 1e-6, sum, b.out(n, m), b.out(n)};
+    return std::tuple{x, f, b["gain"] > 0 ? b.in(m) : nullptr, 1e-6, sum, b.out(n, m), b.wide_out(n)};
   }
 };
 
@@ -122,7 +123,13 @@ struct setting<operation::rms_norm_backward> {
     const index n = b["rows"], m = b["cols"];
     const matrix_view<const T> x = b.in(n, m), dy = b.in(n, m);
     const T* const gain = b["gain"] > 0 ? b.in(m) : nullptr;
-    return std::tuple{x, gain, static_cast<const T*>(b.io(n)), dy, b.io(n, m), b["dgain"] > 0 ? b.io(m) : nullptr, b.out(0)};
+    return std::tuple{x,
+                      gain,
+                      static_cast<const compute_t<T>*>(b.wide_io(n)),
+                      dy,
+                      b.io(n, m),
+                      b["dgain"] > 0 ? b.wide_io(m) : nullptr,
+                      b.wide_out(0)};
   }
 };
 
@@ -175,7 +182,7 @@ struct setting<operation::column_sum> {
   static constexpr std::array dimensions{sizes::rows, sizes::features, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    return std::tuple{b.in(b["rows"], b["cols"]), b.io(b["cols"]), b.out(0)};
+    return std::tuple{b.in(b["rows"], b["cols"]), b.wide_io(b["cols"]), b.wide_out(0)};
   }
 };
 

@@ -17,7 +17,7 @@ struct setting<operation::row_change> {
   static constexpr std::array dimensions{sizes::rows, sizes::features, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    return std::tuple{b.in(b["rows"], b["cols"]), b.in(b["rows"], b["cols"]), b.out(2 * b["rows"])};
+    return std::tuple{b.in(b["rows"], b["cols"]), b.in(b["rows"], b["cols"]), b.wide_out(2 * b["rows"])};
   }
 };
 
@@ -36,7 +36,7 @@ struct setting<operation::cross_entropy> {
     const auto logits = detail::same(b.in(n, vocabulary, static_cast<double>(b["spread"])));
     token* const targets = b.template take<token>(n);
     for (index i = 0; i < n; ++i) targets[i] = static_cast<token>(b.draw(5) == 3 ? -1 : b.draw(vocabulary));
-    return std::tuple{logits, std::span<const token>(targets, static_cast<std::size_t>(n)), T(0.37), b.out(n),
+    return std::tuple{logits, std::span<const token>(targets, static_cast<std::size_t>(n)), compute_t<T>(0.37), b.wide_out(n),
                       b["gradient"] > 0};
   }
 };
@@ -46,7 +46,7 @@ struct setting<operation::sum> {
   static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 129, 4097}}, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    return std::tuple{b.in(b["count"]), b["count"]};
+    return std::tuple{static_cast<const compute_t<T>*>(b.template in<compute_t<T>>(1, b["count"]).data), b["count"]};
   }
 };
 

@@ -42,7 +42,7 @@ struct setting<operation::product_weight_gradient> {
   static constexpr std::array dimensions{sizes::rows, sizes::out, sizes::in, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    return std::tuple{b.in(b["rows"], b["out"]), b.in(b["rows"], b["in"]), b.io(b["out"], b["in"])};
+    return std::tuple{b.in(b["rows"], b["out"]), b.in(b["rows"], b["in"]), b.template io<compute_t<T>>(b["out"], b["in"])};
   }
 };
 
@@ -79,7 +79,7 @@ struct setting<operation::grouped_product_weight_gradient> {
   static auto arguments(bench<T>& b) {
     const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + 5;
     const row_groups groups = b.groups(n, b["groups"], stride);
-    return std::tuple{b.in(n, out), b.in(n, in), groups, matrix_view<T>(b.io(groups.count * stride), out, in)};
+    return std::tuple{b.in(n, out), b.in(n, in), groups, matrix_view<compute_t<T>>(b.wide_io(groups.count * stride), out, in)};
   }
 };
 

@@ -67,7 +67,7 @@ inline constexpr dimension count{"count", {0, 1, 7, 17, 1000, 4099}};
 
 struct trial {
   operation of = operation::count;
-  std::string type;  // float, double
+  std::string type;  // float, double, bf16
   std::uint64_t seed = 0;
   std::vector<std::pair<std::string, index>> sizes;
 
