@@ -53,7 +53,7 @@ struct decoding {
 
 template <class A, class P, class B = gyre::reference>
 void check_against_full_pass(std::span<const int> steps, B device = B{}) {
-  using T = gyre::activation_t<P>;
+  using T = gyre::statistic_t<P>;
   decoding<A, P, B> d(device);
   const std::size_t lengths[] = {9, 21, 6}, prompts[] = {4, 1, 6};
   auto sequences = d.sequences(lengths, steps);

@@ -42,9 +42,11 @@ net_of<A, P, B> make_net(std::uint64_t number = 1, B device = B{}) {
   for (const gyre::tensor_entry& entry : gyre::parameter_table<A>::entries) {
     ++tensor;
     if (gyre::decays(entry.kind)) continue;
-    for (gyre::index i = 0; i < entry.shape.size(); ++i)
-      net.values()[static_cast<std::size_t>(entry.offset + i)] +=
-          static_cast<gyre::parameter_t<P>>(0.3 * noise.normal({.row = tensor, .feature = static_cast<std::uint32_t>(i)}));
+    using scalar = gyre::parameter_t<P>;
+    for (gyre::index i = 0; i < entry.shape.size(); ++i) {
+      scalar& w = net.values()[static_cast<std::size_t>(entry.offset + i)];
+      w = scalar(w + gyre::compute_t<scalar>(0.3 * noise.normal({.row = tensor, .feature = static_cast<std::uint32_t>(i)})));
+    }
   }
   net.refresh();
   return net;
@@ -68,10 +70,9 @@ struct matrix {
 
 /// Logits (tokens, vocabulary) of one sequence in one pass without a cache.
 template <class A, class B, class P>
-matrix<gyre::activation_t<P>> full_logits(const gyre::network<A, B, P>& net, std::span<const gyre::token> ids,
-                                          std::uint64_t key, gyre::state_key initial, int steps,
-                                          gyre::pass_observer<P>* observer = nullptr) {
-  using T = gyre::activation_t<P>;
+matrix<gyre::statistic_t<P>> full_logits(const gyre::network<A, B, P>& net, std::span<const gyre::token> ids, std::uint64_t key,
+                                         gyre::state_key initial, int steps, gyre::pass_observer<P>* observer = nullptr) {
+  using T = gyre::statistic_t<P>;
   const gyre::batch_layout layout = gyre::batch_layout::uniform(1, static_cast<gyre::index>(ids.size()), key);
   std::vector<std::byte> memory(std::size_t{1} << 22);
   gyre::arena tape(memory.data(), memory.size() / 2), scratch(memory.data() + memory.size() / 2, memory.size() / 2);
