@@ -12,7 +12,7 @@ constexpr const char* purpose =
     R"(Runs every operation of the contract on the reference and on another backend, from the same operands, and prints a table of the
 worst errors beside what they may be. docs/parity.md explains it.
 
-  parity                                 the table: all operations of the cpu backend, float and double
+  parity                                 the table: all operations of the cpu backend, float, double and bf16
   parity --right simulated_cuda          of the cuda backend's kernels, on the interpreter
   parity --operation attention           one operation, float
   parity --operation attention --type double --seed 7 --sizes sequences=2,length=33,kv_heads=1,sharing=5,width=8
@@ -29,7 +29,7 @@ template <class Found>
 const Found& find(const std::vector<Found>& all, gyre::operation of) {
   for (const Found& one : all)
     if (one.of == of) return one;
-  gyre::fail("parity: one trial is of one operation; say which --operation");
+  gyre::fail("parity: one trial is of one operation; say which --operation, one that --type has");
 }
 
 int run(int count, const char* const* values) {
@@ -37,7 +37,7 @@ int run(int count, const char* const* values) {
   const std::string backend =
       given.choice("right", {"cpu", "simulated_cuda"}, "cpu", "the backend that is compared with the reference");
   const std::string operation = given.text("operation", "", "one operation of the contract");
-  const std::string type = given.choice("type", {"float", "double"}, "float", "scalars of that operation");
+  const std::string type = given.choice("type", {"float", "double", "bf16"}, "float", "scalars of that operation");
   const std::string sizes = given.text("sizes", "", "one trial of that operation");
   gyre::parity::suite_options options;
   options.seed = given.number<std::uint64_t>("seed", options.seed, "of the first trial, or of the one trial");
@@ -48,14 +48,16 @@ int run(int count, const char* const* values) {
   if (!given.ready()) return 0;
 
   const gyre::operation wanted = operation.empty() ? gyre::operation::count : gyre::parity::operation_named(operation);
-  const bool floats = operation.empty() || type == "float", doubles = operation.empty() || type == "double";
+  const auto wants = [&](const char* one) { return operation.empty() || type == one; };
   examples::trials all;
   if (backend == "cpu") {
-    if (floats) examples::add_cpu<float>(all, threads);
-    if (doubles) examples::add_cpu<double>(all, threads);
+    if (wants("float")) examples::add_cpu<float>(all, threads);
+    if (wants("double")) examples::add_cpu<double>(all, threads);
+    if (wants("bf16")) examples::add_cpu<gyre::bfloat16>(all, threads);
   } else {
-    if (floats) examples::add_simulated_cuda<float>(all);
-    if (doubles) examples::add_simulated_cuda<double>(all);
+    if (wants("float")) examples::add_simulated_cuda<float>(all);
+    if (wants("double")) examples::add_simulated_cuda<double>(all);
+    if (wants("bf16")) examples::add_simulated_cuda<gyre::bfloat16>(all);
     options.program += " --right " + backend;
   }
   if (!sizes.empty()) {
