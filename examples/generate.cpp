@@ -36,6 +36,7 @@ int generate(int count, char** values) {
   given.heading("What speaks, and after what:");
   const std::filesystem::path checkpoint = given.text("checkpoint", "", "folder of a training, or of one of its checkpoints");
   const std::optional<std::string> prompt = given.maybe_text("prompt", "what the text begins with; without it, standard input");
+  const std::string precision = given.choice("precision", {"fp32", "bf16_mixed"}, "fp32", "of parameters and activations");
   const int threads = given.number("threads", gyre::thread_pool::default_threads(), "threads; they do not change the result");
   read_speaking_options(given, options);
   if (!given.ready()) return 0;
@@ -46,14 +47,20 @@ int generate(int count, char** values) {
     if constexpr (A::shape.vocab != gyre::byte_tokens::vocabulary) {
       gyre::fail(found.folder.string(), " is of ", found.model, ", which knows no text");
     } else {
-      speaking_network<A> net(gyre::cpu(threads), gyre::seed{}, false);
-      gyre::load_weights(net, found.folder);
       const gyre::evaluation_settings trained = gyre::evaluation_of(found.folder);
       options.prompt = prompt ? *prompt : standard_input();
-      if (options.continuation.empty())
-        speak<A>(net, trained, options, std::cout, std::cerr);
+      const auto run = [&]<class P>(P) {
+        speaking_network<A, P> net(gyre::cpu(threads), gyre::seed{}, false);
+        gyre::load_weights(net, found.folder);
+        if (options.continuation.empty())
+          speak<A, P>(net, trained, options, std::cout, std::cerr);
+        else
+          score_continuation<A, P>(net, trained, options, std::cout);
+      };
+      if (precision == "bf16_mixed")
+        run(gyre::bf16_mixed{});
       else
-        score_continuation<A>(net, trained, options, std::cout);
+        run(gyre::fp32{});
     }
   });
   return 0;

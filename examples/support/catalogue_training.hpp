@@ -39,21 +39,29 @@ inline any_schedule make_schedule(const settings& s) {
   return {gyre::warmup_constant_cooldown{s.warm_up, cools ? s.cooldown_start : 1, cools ? s.floor : 1}};
 }
 
-/// A new model of the catalogue with its trainer.
-inline std::unique_ptr<training> make_training(const settings& s, const gyre::cpu& device, std::uint64_t total) {
+/// A new model of the catalogue with its trainer, in precision P. `total` as in make_depth.
+template <gyre::precision P>
+std::unique_ptr<training> make_training_in(const settings& s, const gyre::cpu& device, std::uint64_t total) {
   gyre::trainer_options options;
   options.seed = gyre::seed{s.seed}, options.total_steps = total;
   options.clip = s.clip, options.state_scale = s.state_scale;
   return models::visit(s.model, [&]<class A>() {
     const auto with = [&](auto rule) -> std::unique_ptr<training> {
-      return std::make_unique<training_of<A, decltype(rule)>>(device, std::move(rule), make_depth(s, total), make_schedule(s),
-                                                              options);
+      return std::make_unique<training_of<A, decltype(rule), training, P>>(device, std::move(rule), make_depth(s, total),
+                                                                           make_schedule(s), options);
     };
     if (s.optimizer == "muon")
       return with(gyre::muon{.lr = s.lr, .decay = s.decay, .others = {.lr = s.lr / 20, .decay = s.decay}});
     if (s.optimizer == "huginn_adam") return with(gyre::huginn_adam{.lr = s.lr, .running_start = s.running_start});
     return with(gyre::adamw{.lr = s.lr, .decay = s.decay});
   });
+}
+/// In bf16_mixed; a unit of its own compiles these.
+std::unique_ptr<training> make_mixed_training(const settings& s, const gyre::cpu& device, std::uint64_t total);
+
+/// In the precision of the settings.
+inline std::unique_ptr<training> make_training(const settings& s, const gyre::cpu& device, std::uint64_t total) {
+  return s.precision == "bf16_mixed" ? make_mixed_training(s, device, total) : make_training_in<gyre::fp32>(s, device, total);
 }
 
 }  // namespace examples

@@ -23,6 +23,7 @@ struct settings {
   gyre::index rows = 4, length = 256, micro_batches = 1;
   std::string packing = "keep_tail";
   std::uint64_t hold_out = 200000;
+  std::string precision = "fp32";
   std::string optimizer = "adamw";
   double lr = 2e-3, decay = 0.05, clip = 1;
   bool running_start = false;
@@ -54,6 +55,8 @@ void each_setting(Settings& s, const std::vector<std::string>& names, Visitor&& 
   v.number("rows", s.rows, "rows of a micro-batch");
   v.number("length", s.length, "tokens of a row");
   v.number("micro-batches", s.micro_batches, "micro-batches of an optimiser step");
+  v.word("precision", s.precision, {"fp32", "bf16_mixed"},
+         "of parameters and activations; bf16_mixed keeps fp32 masters, and is slower here: the processor computes in fp32");
   v.number("seed", s.seed, "of weights, data order, depths and initial states");
 
   v.heading("How long:");
@@ -128,6 +131,8 @@ struct settings_from_json {
   gyre::json_field from;
   void heading(std::string_view) {}
   void word(std::string_view name, std::string& value, const std::vector<std::string>&, std::string_view) {
+    // Checkpoints from before there was a choice do not tell.
+    if (name == "precision" && !from.contains(name)) return;
     value = from[name].string();
   }
   void words(std::string_view name, std::vector<std::string>& value, std::string_view) {

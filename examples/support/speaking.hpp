@@ -139,12 +139,12 @@ inline found_checkpoint find_checkpoint(const std::filesystem::path& path) {
   return found;
 }
 
-template <gyre::architecture A>
-using speaking_network = gyre::network<A, gyre::cpu, gyre::fp32>;
+template <gyre::architecture A, gyre::precision P>
+using speaking_network = gyre::network<A, gyre::cpu, P>;
 
 /// Writes the continuation to `out` as it comes, in whole characters, and what there is to say about it to `notes`.
-template <gyre::architecture A>
-void speak(const speaking_network<A>& net, const gyre::evaluation_settings& trained, const speaking_options& o,
+template <gyre::architecture A, gyre::precision P>
+void speak(const speaking_network<A, P>& net, const gyre::evaluation_settings& trained, const speaking_options& o,
            std::ostream& out, std::ostream& notes) {
   const std::vector<gyre::token> prompt = gyre::byte_tokens::encode(o.prompt, o.bos || o.prompt.empty());
   std::map<int, int> steps;
@@ -174,8 +174,8 @@ void speak(const speaking_network<A>& net, const gyre::evaluation_settings& trai
 }
 
 /// Writes the log-likelihood of the continuation.
-template <gyre::architecture A>
-void score_continuation(const speaking_network<A>& net, const gyre::evaluation_settings& trained, const speaking_options& o,
+template <gyre::architecture A, gyre::precision P>
+void score_continuation(const speaking_network<A, P>& net, const gyre::evaluation_settings& trained, const speaking_options& o,
                         std::ostream& out) {
   const std::vector<gyre::token> prompt = gyre::byte_tokens::encode(o.prompt, o.bos || o.prompt.empty()),
                                  continuation = gyre::byte_tokens::encode(o.continuation);

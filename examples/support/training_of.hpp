@@ -16,10 +16,10 @@
 namespace examples {
 
 /// `Interface` is `training`, or what extends it.
-template <gyre::architecture A, gyre::optimizer Rule, class Interface = training>
+template <gyre::architecture A, gyre::optimizer Rule, class Interface = training, gyre::precision P = gyre::fp32>
 class training_of : public Interface {
  public:
-  using network_type = gyre::network<A, gyre::cpu, gyre::fp32>;
+  using network_type = gyre::network<A, gyre::cpu, P>;
   using trainer_type = gyre::trainer<network_type, Rule, any_depth, any_schedule>;
 
   training_of(gyre::cpu device, Rule rule, any_depth depth, any_schedule schedule, gyre::trainer_options options)
@@ -52,7 +52,7 @@ class training_of : public Interface {
   double flops(gyre::index rows, gyre::index length, gyre::depth_draw draw) const override {
     gyre::batch_layout layout;
     layout.assign_uniform(rows, length);
-    return gyre::plan_pass<A, gyre::cpu, gyre::fp32>(layout, draw, true).total().product_flops;
+    return gyre::plan_pass<A, gyre::cpu, P>(layout, draw, true).total().product_flops;
   }
   std::size_t plan(gyre::index rows, gyre::index length) override {
     const gyre::pass_plan& plan = trainer_.plan(rows, length);
