@@ -1,34 +1,35 @@
 // What every kernel stands on: the type it computes in, and sums over warps and blocks in a fixed order.
 #pragma once
 
-#include <gyre/core/types.hpp>
+#include <gyre/core/bfloat16.hpp>
 #include <gyre/simt.hpp>
 
 GYRE_BEGIN
 
-namespace detail {
-
-/// What a kernel computes in where memory holds T: fp32 for bf16.
-template <class T>
-struct compute_of {
-  using type = T;
-};
 template <>
 struct compute_of<__nv_bfloat16> {
   using type = float;
 };
-template <class T>
-using compute_t = typename compute_of<std::remove_cv_t<T>>::type;
+
+namespace detail {
+
+using gyre::compute_t;  // what a kernel computes in where memory holds T
 
 GYRE_DEVICE float widen(float x) { return x; }
 GYRE_DEVICE double widen(double x) { return x; }
 GYRE_DEVICE float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
+GYRE_DEVICE float widen(bfloat16 x) { return __bfloat162float(__ushort_as_bfloat16(x.bits)); }
 template <class T>
 GYRE_DEVICE T narrow(compute_t<T> x) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
     return __float2bfloat16_rn(x);
-  else
+  } else if constexpr (std::is_same_v<T, bfloat16>) {
+    bfloat16 y;
+    y.bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
+    return y;
+  } else {
     return x;
+  }
 }
 
 inline constexpr unsigned warp_lanes = 32, whole_warp = ~0u;
