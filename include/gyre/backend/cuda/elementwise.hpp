@@ -23,14 +23,17 @@ struct cuda_elementwise {
         },
         y);
   }
-  template <class T>
-  void copy(matrix_view<const T> x, matrix_view<T> y) {
-    launch_for_same_elements(
-        device().stream(),
-        [](auto to, auto from) {
-          return copy_elements<T>{to, from};
-        },
-        y, x);
+  template <class X, class T>
+  void copy(matrix_view<const X> x, matrix_view<T> y) {
+    if constexpr (std::is_same_v<X, T>)
+      launch_for_same_elements(
+          device().stream(),
+          [](auto to, auto from) {
+            return copy_elements<T>{to, from};
+          },
+          y, x);
+    else
+      launch_for_each_element<T>(device().stream(), y.rows, y.cols, std::false_type{}, convert_elements<X, T>{y, x});
   }
   template <class T>
   void add(matrix_view<const T> x, matrix_view<T> y) {

@@ -32,16 +32,17 @@ GYRE_KERNEL void __launch_bounds__(elementwise_threads) for_each_element(element
     for (; column < grid.cols; ++column) body.template operator()<1>(row, column);
 }
 
-/// `packed`: rows begin at packs.
-template <class T, class Body>
-void launch_for_each_element(simt::stream stream, index rows, index cols, bool packed, const Body& body) {
+/// `packed`: rows begin at packs; std::false_type: the body takes one element at a time.
+template <class T, class Packed, class Body>
+void launch_for_each_element(simt::stream stream, index rows, index cols, Packed packed, const Body& body) {
   const index width = packed ? pack_width<T> : 1, packs = (cols + width - 1) / width;
   const unsigned lanes = packs < elementwise_threads ? std::bit_ceil(static_cast<unsigned>(packs)) : elementwise_threads;
   const index tiles = (packs + lanes - 1) / lanes, rows_of_block = elementwise_threads / lanes;
   const element_grid grid{rows, cols, static_cast<unsigned>(tiles), static_cast<unsigned>(std::bit_width(lanes) - 1)};
   const dim3 blocks(static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block * tiles));
-  simt::launch(packed ? for_each_element<pack_width<T>, Body> : for_each_element<1, Body>, blocks, elementwise_threads, 0,
-               stream, grid, body);
+  constexpr int most = std::is_same_v<Packed, std::false_type> ? 1 : pack_width<T>;
+  simt::launch(packed ? for_each_element<most, Body> : for_each_element<1, Body>, blocks, elementwise_threads, 0, stream, grid,
+               body);
 }
 
 /// Of matrices of one shape. `body_of(views...)` makes the body; where all are without gaps they are given to it as one row.
@@ -71,6 +72,17 @@ struct copy_elements {
   template <int Width>
   GYRE_DEVICE void operator()(index i, index j) const {
     store_pack(y[i] + j, load_pack<Width>(x[i] + j));
+  }
+};
+/// Between bf16 and fp32.
+template <class X, class T>
+struct convert_elements {
+  matrix_view<T> y;
+  matrix_view<const X> x;
+  template <int Width>
+  GYRE_DEVICE void operator()(index i, index j) const {
+    static_assert(Width == 1);
+    y[i][j] = narrow<T>(widen(x[i][j]));
   }
 };
 template <class T>
