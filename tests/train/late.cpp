@@ -1,5 +1,6 @@
 // Training on a backend whose calls return before their work is done: the same bits, because whoever reads waits.
 #include <catch2/catch.hpp>
+#include <tuple>
 #include <vector>
 
 #include <gyre/analysis/depth_reading.hpp>
@@ -98,4 +99,26 @@ TEST_CASE("weights and moments are read after updates", "[trainer][late]") {
     return all;
   };
   CHECK(run(late(gyre::reference{})) == run(gyre::reference{}));
+}
+
+TEST_CASE("a launched pass is not waited for", "[trainer][late]") {
+  late device(gyre::reference{});
+  const gyre::network<Dreamer, late<gyre::reference>> net(device, gyre::seed{1});
+  const random_rows rows(2, 8);
+  const auto layout = gyre::batch_layout::uniform(2, 8);
+  gyre::pass_memory<late<gyre::reference>> memory(device);
+  const auto run = [&](auto call) {
+    const auto result =
+        call(net, memory, layout, rows.inputs, rows.targets, gyre::state_key{}, gyre::depth_draw{1, 2}, 1.0f, nullptr);
+    std::vector<float> at_once(result.losses.begin(), result.losses.end());
+    device.finish();
+    return std::tuple(at_once, std::vector<float>(result.losses.begin(), result.losses.end()), result.loss_sum);
+  };
+  const auto [early, losses, sum] = run([](auto&&... a) { return gyre::launch_pass(a...); });
+  const auto [waited, same, total] = run([](auto&&... a) { return gyre::run_pass(a...); });
+  CHECK(waited == same);
+  CHECK(losses == same);
+  CHECK(early != losses);
+  CHECK(sum == 0);
+  CHECK(total > 0);
 }

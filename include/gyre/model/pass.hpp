@@ -55,8 +55,8 @@ class pass_memory {
 template <class A, class P>
 struct pass_result {
   std::span<statistic_t<P>> losses;  // (tokens) unscaled cross-entropies
-  statistic_t<P> loss_sum{};
-  statistic_t<P> auxiliary_loss{};  // what layers add: losses of routers
+  statistic_t<P> loss_sum{};         // 0 after launch_pass
+  statistic_t<P> auxiliary_loss{};   // what layers add: losses of routers
   typename A::template tape<P> tape;
 };
 
@@ -78,14 +78,16 @@ pass_result<A, P> walk(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, std
   frame f(c.scratch);
   const auto d_hidden = c.scratch.template take_rows<T, A::width>(dw != nullptr ? tokens : 0);
   A::loss(c, w, dw, hidden, targets, scale, result.losses.data(), d_hidden);
-  result.loss_sum = c.device.sum(static_cast<const statistic_t<P>*>(result.losses.data()), tokens);
   if (dw != nullptr) A::backward(c, w, dw, ids, result.tape, rows<const T, A::width>(d_hidden));
   return result;
 }
 
-}  // namespace detail
-
-namespace detail {
+/// Adds up the losses of what walk has called. A device's calls have been done then.
+template <class A, class B, class P>
+void add_losses(B& device, pass_result<A, P>& result) {
+  device.finish();
+  result.loss_sum = device.sum(static_cast<const statistic_t<P>*>(result.losses.data()), std::ssize(result.losses));
+}
 
 /// Throws unless the tokens of a ragged batch suit the model.
 template <class A>
@@ -114,19 +116,24 @@ GYRE_COLD pass_plan plan_pass(const batch_layout& layout, depth_draw draw, bool 
   auto* numbers = arena::counting().template take<parameter_t<P>>(1);
   auto* gradient = reinterpret_cast<gradient_t<P>*>(numbers);
   const std::span<const token> ids(reinterpret_cast<const token*>(numbers), static_cast<std::size_t>(layout.rows()));
-  detail::walk<A>(c, weights<dry<B>, P>{numbers, nullptr}, gradients ? gradient : nullptr, ids, ids, state_key{}, draw,
-                  statistic_t<P>(1));
+  auto result = detail::walk<A>(c, weights<dry<B>, P>{numbers, nullptr}, gradients ? gradient : nullptr, ids, ids, state_key{},
+                                draw, statistic_t<P>(1));
+  detail::add_losses(counter, result);
   return {tape.peak(), scratch.peak(), counter.costs};
 }
 
-/// Runs a pass over `ids` (one token a row of `layout`); `targets` are the tokens to predict, negative for rows that do not
-/// count. With `gradient` (parameter_count scalars) the gradient of scale * sum(losses) is added to it. Throws gyre::error for
-/// tokens outside the vocabulary, positions outside the context, and sizes that do not agree. Everything has been done when it
-/// returns.
+/// Calls a pass over `ids` (one token a row of `layout`) and does not wait for it: losses and gradient are there after the device's
+/// finish(), and loss_sum stays 0. `targets` are the tokens to predict, negative for rows that do not count. With `gradient`
+/// (parameter_count scalars) the gradient of scale * sum(losses) is added to it.
+///
+/// Memory grows in the first pass of a size. The next one neither allocates nor waits, so a device can capture it into a graph,
+/// unless routers have losses of their own, whose sums the host wants at once.
+///
+/// Throws gyre::error for tokens outside the vocabulary, positions outside the context, and sizes that do not agree.
 template <architecture A, class B, precision P>
-pass_result<A, P> run_pass(const network<A, B, P>& net, pass_memory<B>& memory, const batch_layout& layout,
-                           std::span<const token> ids, std::span<const token> targets, state_key key, depth_draw draw,
-                           std::type_identity_t<statistic_t<P>> scale, std::type_identity_t<gradient_t<P>>* gradient) {
+pass_result<A, P> launch_pass(const network<A, B, P>& net, pass_memory<B>& memory, const batch_layout& layout,
+                              std::span<const token> ids, std::span<const token> targets, state_key key, depth_draw draw,
+                              std::type_identity_t<statistic_t<P>> scale, std::type_identity_t<gradient_t<P>>* gradient) {
   require(static_cast<index>(ids.size()) == layout.rows() && ids.size() == targets.size(), "run_pass: ", ids.size(),
           " tokens and ", targets.size(), " targets for ", layout.rows(), " rows");
   detail::check_rows<A>("run_pass", layout, ids);
@@ -135,8 +142,16 @@ pass_result<A, P> run_pass(const network<A, B, P>& net, pass_memory<B>& memory, 
   memory.prepare(plan_pass<A, B, P>(layout, draw, gradient != nullptr));
   B device = net.device();
   context<B, P> c{device, memory.tape(), memory.scratch(), memory.records(), layout, net.tables()};
-  const pass_result<A, P> result = detail::walk<A>(c, net.parameters(), gradient, ids, targets, key, draw, scale);
-  device.finish();
+  return detail::walk<A>(c, net.parameters(), gradient, ids, targets, key, draw, scale);
+}
+/// launch_pass, waited for, with the sum of its losses.
+template <architecture A, class B, precision P>
+pass_result<A, P> run_pass(const network<A, B, P>& net, pass_memory<B>& memory, const batch_layout& layout,
+                           std::span<const token> ids, std::span<const token> targets, state_key key, depth_draw draw,
+                           std::type_identity_t<statistic_t<P>> scale, std::type_identity_t<gradient_t<P>>* gradient) {
+  pass_result<A, P> result = launch_pass(net, memory, layout, ids, targets, key, draw, scale, gradient);
+  B device = net.device();
+  detail::add_losses(device, result);
   return result;
 }
 

@@ -59,8 +59,8 @@ class batch_pass {
     B device = net_->device();
     context<B, P> c{device, memory_.tape(), memory_.scratch(), memory_.records(), layout_, net_->tables()};
     c.observer = observer;
-    const pass_result<A, P> result =
-        walk<A>(c, net_->parameters(), gradient, b.inputs, b.targets, key, draw, statistic_t<P>(1));
+    pass_result<A, P> result = walk<A>(c, net_->parameters(), gradient, b.inputs, b.targets, key, draw, statistic_t<P>(1));
+    add_losses(device, result);
     if (sums != nullptr)
       measure(device, memory_.scratch(), layout_, result.tape.steps.previous, result.tape.steps.last, result.tape.hidden,
               *sums);
