@@ -14,6 +14,9 @@ namespace detail {
 /// Threads of a row's block. Long rows get as many as there may be: then so few rows are in progress at once that their second
 /// reading finds them in the caches (2 blocks on each of 132 processors: 34 MB in bf16 for a vocabulary of 65,536, of an H100's 50).
 inline constexpr unsigned cross_entropy_threads = 128, cross_entropy_threads_of_long_rows = 1024;
+/// Blocks of a processor that registers are kept for: all 2,048 threads in float; in double that many would spill.
+template <unsigned Threads, class S>
+inline constexpr unsigned cross_entropy_blocks = sizeof(S) == 4 ? 2048 / Threads : 1;
 inline constexpr index cross_entropy_long_row = 4096;  // elements
 
 /// Calls f(at, pack) for all elements of a row, in packs but for those before the first whole one and behind the last: `at` is the
@@ -38,7 +41,7 @@ GYRE_DEVICE void for_packs_of_row(T* row, index cols, F f) {
 
 /// A block for each row.
 template <unsigned Threads, class T, class S>
-GYRE_KERNEL void __launch_bounds__(Threads)
+GYRE_KERNEL void __launch_bounds__(Threads, cross_entropy_blocks<Threads, S>)
     cross_entropy_rows(matrix_view<T> logits, const token* targets, S scale, S* losses, bool gradient) {
   const auto i = static_cast<index>(blockIdx.x);
   T* const row = logits[i];
