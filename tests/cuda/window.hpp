@@ -1,7 +1,8 @@
-// Index arithmetic beyond 2^31, and beyond 2^32 for what has no sign: operations on arrays that are larger than the machine, of which the last two blocks of a grid run.
+// Index arithmetic beyond 2^31, and beyond 2^32 for what has no sign: operations on arrays that are larger than the machine, of
+// which the last two blocks of a grid run.
 //
-// Arrays are sparse, and only what is touched takes memory. What the last blocks write must have the bits that the same operation
-// writes on a small copy of the arrays' ends, which parity trials compare with the reference.
+// Arrays are sparse, and only what is touched takes memory. What the last blocks write must have the bits that the same
+// operation writes on a small copy of the arrays' ends, which parity trials compare with the reference.
 #pragma once
 
 #include <algorithm>
@@ -68,8 +69,8 @@ class large_array {
   std::vector<T> before_;
 };
 
-/// The visitor of a call's operands (parity/signature.hpp) that puts matrices of `ending` rows, and what has an entry for each of them,
-/// behind so many other rows that offsets pass `beyond`. Other operands stay small.
+/// The visitor of a call's operands (parity/signature.hpp) that puts matrices of `ending` rows, and what has an entry for each
+/// of them, behind so many other rows that offsets pass `beyond`. Other operands stay small.
 class enlarged {
  public:
   using backend = shuffled_cuda;

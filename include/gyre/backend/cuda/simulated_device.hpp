@@ -18,7 +18,8 @@
 
 GYRE_BEGIN
 
-/// Needs target gyre::simt or gyre::simt_race. Every object of device memory lies between gaps, and is full of garbage at first.
+/// Needs target gyre::simt or gyre::simt_race. Every object of device memory lies between gaps, and is full of garbage at
+/// first.
 class simulated_device {
  public:
   explicit simulated_device(const simt::options& settings = {}) : machine_(settings) {}
@@ -89,8 +90,8 @@ class simulated_device {
   }
   /// Bytes of device memory that sort_by_key needs beside its arrays.
   std::size_t sort_bytes(index count, int) { return sizeof(index) * static_cast<std::size_t>(count); }
-  /// Sorts pairs by their keys, ascending; pairs of equal keys keep their order. Keys lie in [0, 2^bits). `keys` and `values` are
-  /// kept; no two arrays overlap. `temporary`: sort_bytes(count, bits) bytes, aligned to 256.
+  /// Sorts pairs by their keys, ascending; pairs of equal keys keep their order. Keys lie in [0, 2^bits). `keys` and `values`
+  /// are kept; no two arrays overlap. `temporary`: sort_bytes(count, bits) bytes, aligned to 256.
   void sort_by_key(const std::int32_t* keys, const std::int32_t* values, std::int32_t* sorted_keys, std::int32_t* sorted_values,
                    index count, int, std::byte* temporary) {
     const std::span<index> order(reinterpret_cast<index*>(temporary), static_cast<std::size_t>(count));

@@ -1,5 +1,5 @@
-// Cross-entropy of rows of logits, which their gradient replaces. Bytes floor: the logits read once, and written once with the gradient;
-// here they are read twice, the second time from caches as far as the rows in progress fit there.
+// Cross-entropy of rows of logits, which their gradient replaces. Bytes floor: the logits read once, and written once with the
+// gradient; here they are read twice, the second time from caches as far as the rows in progress fit there.
 #pragma once
 
 #include <cmath>
@@ -12,15 +12,17 @@ GYRE_BEGIN
 namespace detail {
 
 /// Threads of a row's block. Long rows get as many as there may be: then so few rows are in progress at once that their second
-/// reading finds them in the caches (2 blocks on each of 132 processors: 34 MB in bf16 for a vocabulary of 65,536, of an H100's 50).
+/// reading finds them in the caches (2 blocks on each of 132 processors: 34 MB in bf16 for a vocabulary of 65,536, of an H100's
+/// 50).
 inline constexpr unsigned cross_entropy_threads = 128, cross_entropy_threads_of_long_rows = 1024;
 /// Blocks of a processor that registers are kept for: all 2,048 threads in float; in double that many would spill.
 template <unsigned Threads, class S>
 inline constexpr unsigned cross_entropy_blocks = sizeof(S) == 4 ? 2048 / Threads : 1;
 inline constexpr index cross_entropy_long_row = 4096;  // elements
 
-/// Calls f(at, pack) for all elements of a row, in packs but for those before the first whole one and behind the last: `at` is the
-/// pack's first element. Each thread gets the same packs in every call. f may change what it is given; `Write`: that is stored.
+/// Calls f(at, pack) for all elements of a row, in packs but for those before the first whole one and behind the last: `at` is
+/// the pack's first element. Each thread gets the same packs in every call. f may change what it is given; `Write`: that is
+/// stored.
 template <unsigned Threads, bool Write, class T, class F>
 GYRE_DEVICE void for_packs_of_row(T* row, index cols, F f) {
   constexpr int lanes = pack_width<T>;
@@ -52,8 +54,8 @@ GYRE_KERNEL void __launch_bounds__(Threads, cross_entropy_blocks<Threads, S>)
       for (index v = static_cast<index>(threadIdx.x); v < logits.cols; v += static_cast<index>(Threads)) row[v] = narrow<T>(0);
     return;
   }
-  // The sum of exp(z - top), top the largest so far. It begins at the least finite number, whose distance to itself is 0, and not at
-  // -infinity; NaN is never the largest, but in the sum.
+  // The sum of exp(z - top), top the largest so far. It begins at the least finite number, whose distance to itself is 0, and
+  // not at -infinity; NaN is never the largest, but in the sum.
   S top = std::numeric_limits<S>::lowest(), sum(0);
   const auto take = [&](index, const auto& z) {
     S larger = top;

@@ -41,7 +41,8 @@ GYRE_KERNEL void __launch_bounds__(embedding_threads) count_up(index count, std:
 }
 
 /// dtable[id] += the sum of scale * dy[row] over the rows of that id, in their order. `ids` is sorted, `rows` are their rows;
-/// `tiles` blocks for each place in it, of which those at an id's first place sum. Bytes floor: dy, and the rows of dtable twice.
+/// `tiles` blocks for each place in it, of which those at an id's first place sum. Bytes floor: dy, and the rows of dtable
+/// twice.
 template <bool Wide, class T, class G>
 GYRE_KERNEL void __launch_bounds__(embedding_threads)
     embed_backward_rows(matrix_view<const T> dy, const token* ids, const std::int32_t* rows, index count, compute_t<T> scale,

@@ -1,5 +1,5 @@
-// Random initial states: the very bits that the host's random streams make. All of core/normal_quantile.hpp's operations are exactly
-// rounded on a GPU too, if no product fuses with a sum; so products that are added to something are __dmul_rn.
+// Random initial states: the very bits that the host's random streams make. All of core/normal_quantile.hpp's operations are
+// exactly rounded on a GPU too, if no product fuses with a sum; so products that are added to something are __dmul_rn.
 #pragma once
 
 #include <bit>
@@ -58,7 +58,8 @@ GYRE_DEVICE double unfused_normal(std::uint64_t bits, double sigma, bool truncat
   return __dmul_rn(x, sigma);
 }
 
-/// The sequence that row i belongs to: the last that begins at or before it, for empty ones come before those that begin there too.
+/// The sequence that row i belongs to: the last that begins at or before it, for empty ones come before those that begin there
+/// too.
 GYRE_DEVICE sequence_span sequence_of_row(const sequence_span* sequences, index count, index i) {
   index low = 0;
   for (index high = count; high - low > 1;) {

@@ -15,8 +15,8 @@ inline constexpr int sum_packs = 16;
 template <class T>
 inline constexpr index sum_chunk = static_cast<index>(sum_threads) * sum_packs* pack_width<T>;
 
-/// sums[b] = sum of term(at, left) over the packs of chunk b: `at` is the pack's first scalar, `left` how many there are from it on
-/// (none or less: the term is 0).
+/// sums[b] = sum of term(at, left) over the packs of chunk b: `at` is the pack's first scalar, `left` how many there are from
+/// it on (none or less: the term is 0).
 template <bool Wide, class T, class Term>
 GYRE_KERNEL void __launch_bounds__(sum_threads) sum_of_chunks(index count, Term term, double* sums) {
   const index first = static_cast<index>(blockIdx.x) * sum_chunk<T>;

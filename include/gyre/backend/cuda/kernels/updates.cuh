@@ -11,7 +11,8 @@ namespace detail {
 
 inline constexpr unsigned update_threads = 256;
 
-/// Calls body(at, left) for the packs of vectors of `count` scalars T: `at` is the pack's first, `left` how many there are from it on.
+/// Calls body(at, left) for the packs of vectors of `count` scalars T: `at` is the pack's first, `left` how many there are from
+/// it on.
 template <bool Wide, class T, class Body>
 GYRE_KERNEL void __launch_bounds__(update_threads) for_each_pack(index count, Body body) {
   const index at = thread_number() * pack_width<T>;
