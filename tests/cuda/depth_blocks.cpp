@@ -86,7 +86,7 @@ void check_memory(index rows, index slots, gyre::attention_shape shape, index st
 template <class T>
 void check_memory() {
   check_memory<T>(3, 5, {6, 2, 7, 0.4}, 43, 1);
-  check_memory<T>(5, 33, {2, 1, 130, 0.1}, 264, 0);
+  check_memory<T>(3, 70, {2, 1, 130, 0.1}, 264, 0);
   check_memory<T>(2, 2, {2, 1, 3, 0.5}, index{1} << 31, 0);
 }
 

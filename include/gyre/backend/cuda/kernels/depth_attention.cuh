@@ -30,7 +30,7 @@ struct depth_vectors {
       : first(x[row] + column), step(x.stride * tokens) {}
 };
 
-/// In lane j the scalar product of `x` and vector `begin` + j, for `here` slots; 0 in the lanes behind.
+/// In lane j the scalar product of `x` and vector `begin` + j, for `here` slots; the lanes behind have numbers of no meaning.
 template <class S, class T>
 GYRE_DEVICE S depth_products(const T* x, const depth_vectors<T>& y, index begin, index here, index width) {
   const index lane = threadIdx.x % warp_lanes;
@@ -46,7 +46,7 @@ GYRE_DEVICE S depth_products(const T* x, const depth_vectors<T>& y, index begin,
     }
     GYRE_UNROLL for (unsigned s = 0; s < depth_slots; ++s) {
       const S product = warp_sum(sums[s]);
-      if (lane == j + s && lane < here) mine = product;
+      if (lane == j + s) mine = product;
     }
   }
   return mine;
@@ -95,7 +95,7 @@ GYRE_KERNEL void __launch_bounds__(depth_threads)
       const index here = slots - begin < warp_lanes ? slots - begin : warp_lanes;
       const S product = depth_products<S>(query, keys, begin, here, width);
       const S score = lane < here ? product * static_cast<S>(shape.scale) : least;
-      const S found = warp_max(score), now = found > top || found != found ? found : top;
+      const S found = warp_max(score), now = found > top ? found : top;
       const S shift = now == least ? S(0) : now;  // no score is finite yet
       const S weight = exp(score - shift), factor = exp(top - shift);
       total = total * factor + warp_sum(weight);
@@ -106,7 +106,7 @@ GYRE_KERNEL void __launch_bounds__(depth_threads)
     depth_store(column, width, [&](index c, unsigned f) {
       o[row][head * width + c] = narrow<T>(static_cast<compute_t<T>>(slots > 0 ? sums[f] / total : S(0)));
     });
-    if (column == 0 && lane == 0) lse[item] = slots > 0 ? log(total) + top : S(0);
+    if (lane == 0) lse[item] = slots > 0 ? log(total) + top : S(0);
   }
 }
 
@@ -133,7 +133,7 @@ GYRE_KERNEL void __launch_bounds__(depth_threads)
       const S product = depth_products<S>(query, keys, begin, here, width);
       const S d_weight = depth_products<S>(d_out, values, begin, here, width);
       const S weight = lane < here ? exp(product * scale - lse[item]) : S(0), d_score = weight * (d_weight - mean) * scale;
-      if (column == 0 && lane < here) {
+      if (lane < here) {
         weights[item * slots + begin + lane] = weight;
         d_scores[item * slots + begin + lane] = d_score;
       }

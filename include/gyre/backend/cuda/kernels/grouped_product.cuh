@@ -16,7 +16,7 @@ constexpr index product_tiles(index n) { return (n + product_tile - 1) / product
 /// that the offsets alone give.
 constexpr index grouped_tiles(index rows, index groups) { return rows / product_tile + groups; }
 
-/// Rows [first, first + count) of a group; count <= 0: none.
+/// What a group has from row `first` of the operands on, where a tile begins: `count` rows, if that is more than 0.
 struct group_part {
   index group, first, count;
 };
@@ -30,8 +30,7 @@ GYRE_DEVICE group_part part_of_group(row_groups groups, index tile) {
       high = middle;
   }
   const index begin = groups.offsets[low], first = begin + (tile - begin / product_tile - low) * product_tile;
-  const index left = groups.offsets[low + 1] - first;
-  return {low, first, left < product_tile ? left : product_tile};
+  return {low, first, groups.offsets[low + 1] - first};
 }
 
 /// c (rows, columns) (+)= a op(w of the row's group): w (columns, depth) transposed, or w (depth, columns). Consecutive blocks

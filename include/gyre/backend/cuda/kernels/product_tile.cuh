@@ -202,16 +202,12 @@ struct product_result {
   index stride, rows, columns;
   bool aligned;  // `to` and rows to 16 bytes
   bool accumulate;
-
-  template <class C>
-  GYRE_DEVICE T result(T old, C sum) const {
-    return narrow<T>(accumulate ? widen(old) + static_cast<compute_t<T>>(sum) : static_cast<compute_t<T>>(sum));
-  }
 };
 
 template <class T, class Sums>
 GYRE_DEVICE void store_tile(const Sums& sums, const product_result<T>& c) {
   constexpr unsigned run = Sums::run;
+  using C = compute_t<T>;
   struct alignas(run * sizeof(T)) together {
     T at[run];
   };
@@ -222,11 +218,16 @@ GYRE_DEVICE void store_tile(const Sums& sums, const product_result<T>& c) {
       const unsigned column = Sums::column(j);
       if (run > 1 && c.aligned && column + run <= c.columns) {
         together all = c.accumulate ? *reinterpret_cast<const together*>(row + column) : together{};
-        GYRE_UNROLL for (unsigned e = 0; e < run; ++e) all.at[e] = c.result(all.at[e], sums.value(i, j + e));
+        GYRE_UNROLL for (unsigned e = 0; e < run; ++e) {
+          all.at[e] = narrow<T>(widen(all.at[e]) + static_cast<C>(sums.value(i, j + e)));
+        }
         *reinterpret_cast<together*>(row + column) = all;
       } else {
-        GYRE_UNROLL for (unsigned e = 0; e < run; ++e) if (column + e < c.columns) row[column + e] =
-            c.result(c.accumulate ? row[column + e] : T{}, sums.value(i, j + e));
+        GYRE_UNROLL for (unsigned e = 0; e < run; ++e) {
+          if (column + e >= c.columns) continue;
+          T& to = row[column + e];
+          to = narrow<T>((c.accumulate ? widen(to) : C(0)) + static_cast<C>(sums.value(i, j + e)));
+        }
       }
     }
   }
