@@ -85,8 +85,8 @@ TEST_CASE("attention of cuda in bf16 agrees with fp64", "[cuda_kernels]") {
           sum += p.back();
           terms = (std::max)(terms, size);
         }
-        // fp32: sums of n terms as the contract has them, exponentials 4 eps. bf16, whose unit is 2^-8: the weight's rounding and
-        // the result's.
+        // fp32: sums of n terms as the contract has them, exponentials 4 eps. bf16, whose unit is 2^-8: the weight's rounding
+        // and the result's.
         const double eps = std::ldexp(1, -23), n = static_cast<double>(c.width + i + 1),
                      of_weights = 2 * (2 * n * eps * terms + 4 * eps) + 2 * n * eps;
         for (gyre::index f = 0; f < c.width; ++f) {

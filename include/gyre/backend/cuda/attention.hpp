@@ -101,8 +101,8 @@ struct cuda_attention {
  private:
   auto& device() { return static_cast<Backend&>(*this).device(); }
 
-  /// source(n, sequence) says where the keys and values of sequence n are; x has q, o, lse, the strides and the step. `divides`:
-  /// the keys of few queries go to several blocks.
+  /// source(n, sequence) says where the keys and values of sequence n are; x has q, o, lse, the strides and the step.
+  /// `divides`: the keys of few queries go to several blocks.
   template <class T, class S, class Source>
   void attend_all(const char* call, const batch_layout& layout, attention_shape shape, Source source,
                   attention_operands<T, S> x, bool divides) {

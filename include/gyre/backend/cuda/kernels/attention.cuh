@@ -43,9 +43,9 @@ struct attention_operands {
   C* parts = nullptr;  // (part, kv_head, row of the tile, width + 2): largest score, sum of weights, weighted values
 };
 
-/// Rows and columns of the tiles by the bytes of a row: as many scores a thread as 128 registers have room for beside two sums of
-/// its features (a part's and the total), and as shared memory has for two blocks a multiprocessor (70 KiB of 164 at 256 bytes, 55
-/// at 512, 51 at 1024; one block with 101 KiB at 2048). A narrow tile is for queries that are few.
+/// Rows and columns of the tiles by the bytes of a row: as many scores a thread as 128 registers have room for beside two sums
+/// of its features (a part's and the total), and as shared memory has for two blocks a multiprocessor (70 KiB of 164 at 256
+/// bytes, 55 at 512, 51 at 1024; one block with 101 KiB at 2048). A narrow tile is for queries that are few.
 template <class T, unsigned Width>
 struct attention_shapes {
   using C = compute_t<T>;
@@ -64,8 +64,8 @@ GYRE_DEVICE C shrink(C top, C common) {
   // Where every score is -infinity, the weights are exp(-infinity) and not exp(-infinity + infinity).
   return std::exp(top - (common == -std::numeric_limits<C>::infinity() ? C(0) : common));
 }
-/// Largest score, sum of weights relative to it, and weighted values of some keys, joined with those of later keys. Written with
-/// fma, so that every kernel rounds alike.
+/// Largest score, sum of weights relative to it, and weighted values of some keys, joined with those of later keys. Written
+/// with fma, so that every kernel rounds alike.
 template <class C, unsigned N>
 GYRE_DEVICE void join(C& top, C& weights, C (&values)[N], C later_top, C later_weights, const C (&later_values)[N]) {
   const C common = later_top > top ? later_top : top, old = shrink(top, common), later = shrink(later_top, common);

@@ -1,5 +1,5 @@
-// Sequence attention in bf16 on tensor cores, backward, for heads of 64 and 128 features that lie on addresses of 16 bytes. As in
-// attention_backward.cuh; weights and score gradients are rounded to bf16 before they multiply.
+// Sequence attention in bf16 on tensor cores, backward, for heads of 64 and 128 features that lie on addresses of 16 bytes. As
+// in attention_backward.cuh; weights and score gradients are rounded to bf16 before they multiply.
 #pragma once
 
 #include <gyre/backend/cuda/kernels/attention_backward.cuh>
@@ -9,8 +9,8 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Shared memory of a block: two matrices of its rows and two of those that it goes through, 36 KiB for heads of 64 features and
-/// for 128 features 68 (query_gradients) and 51 (key_gradients, whose tile of queries is half as long).
+/// Shared memory of a block: two matrices of its rows and two of those that it goes through, 36 KiB for heads of 64 features
+/// and for 128 features 68 (query_gradients) and 51 (key_gradients, whose tile of queries is half as long).
 template <class Tile>
 inline constexpr std::size_t gradients_bf16_bytes = sizeof(__nv_bfloat16) * 2 * (Tile::left + Tile::right) * Tile::stride;
 
@@ -86,7 +86,8 @@ GYRE_KERNEL void __launch_bounds__(Tile::threads, 2) query_gradients_bf16(attent
   }
 }
 
-/// Gradients of keys and values, summed over the queries of all heads of the group. One block for every task and key/value head.
+/// Gradients of keys and values, summed over the queries of all heads of the group. One block for every task and key/value
+/// head.
 template <class S, class Tile>
 GYRE_KERNEL void __launch_bounds__(Tile::threads, 2) key_gradients_bf16(attention_gradients<__nv_bfloat16, S> x) {
   using T = __nv_bfloat16;

@@ -1,5 +1,5 @@
-// Sequence attention in bf16 on tensor cores, forward, for heads of 64 and 128 features that lie on addresses of 16 bytes. Scores,
-// weights and sums are fp32; weights are rounded to bf16 before they multiply values.
+// Sequence attention in bf16 on tensor cores, forward, for heads of 64 and 128 features that lie on addresses of 16 bytes.
+// Scores, weights and sums are fp32; weights are rounded to bf16 before they multiply values.
 //
 // As in attention.cuh, a query's result has one order of operations whatever rows are around it: a warp has 16 rows, and a row
 // takes 16 keys at a time from the tensor core as long as it sees all of them, the last few one by one.
@@ -14,14 +14,14 @@ namespace detail {
 
 /// Of the 4 lanes that have a row of a product.
 GYRE_DEVICE float quad_max(float x) {
-  GYRE_UNROLL for (unsigned lane = 1; lane < 4; lane *= 2) {
+  GYRE_UNROLL for (int lane = 1; lane < 4; lane *= 2) {
     const float other = __shfl_xor_sync(whole_warp, x, lane);
     x = other > x ? other : x;
   }
   return x;
 }
 GYRE_DEVICE float quad_sum(float x) {
-  GYRE_UNROLL for (unsigned lane = 1; lane < 4; lane *= 2) x += __shfl_xor_sync(whole_warp, x, lane);
+  GYRE_UNROLL for (int lane = 1; lane < 4; lane *= 2) x += __shfl_xor_sync(whole_warp, x, lane);
   return x;
 }
 
@@ -33,8 +33,8 @@ using attend_bf16_tile = bf16_tile<Width, Warps, Width <= 64 ? 64 : 32>;
 template <class Tile>
 inline constexpr std::size_t attend_bf16_bytes = sizeof(__nv_bfloat16) * (Tile::left + 2 * Tile::right) * Tile::stride;
 
-/// One block for every task and key/value head; tasks have up to Tile::left rows. While scores of keys are computed their values
-/// are on the way, and while values are added the next keys are. Two blocks of four warps fill the registers.
+/// One block for every task and key/value head; tasks have up to Tile::left rows. While scores of keys are computed their
+/// values are on the way, and while values are added the next keys are. Two blocks of four warps fill the registers.
 template <class S, class Tile>
 GYRE_KERNEL void __launch_bounds__(Tile::threads, Tile::warps == 1 ? 4 : 2)
     attend_bf16(attention_operands<__nv_bfloat16, S> x) {

@@ -55,7 +55,7 @@ struct grouped_rows {
 template <class C_, unsigned Width, unsigned R, unsigned J>
 struct score_tile {
   using C = C_;
-  static constexpr unsigned rows = R, columns = J, width = Width;
+  static constexpr unsigned rows = R, columns = J;
   static constexpr unsigned pack = scalars_in_16_bytes<C>, left = attention_threads / attention_across * R,
                             right = attention_across * J;
   // One pack more than the row: 8 lanes that read a pack each of 8 rows meet no bank twice.
@@ -148,7 +148,8 @@ struct score_tile {
   }
 };
 
-/// How many keys of the tile that begins at key `first` are among the first `all`: at most the tile, negative where it is behind.
+/// How many keys of the tile that begins at key `first` are among the first `all`: at most the tile, negative where it is
+/// behind.
 template <class Tile>
 GYRE_DEVICE int keys_before(index all, index first) {
   return static_cast<int>(all - first < static_cast<index>(Tile::right) ? all - first : static_cast<index>(Tile::right));
@@ -157,13 +158,13 @@ GYRE_DEVICE int keys_before(index all, index first) {
 /// Of the 16 threads that have a row; the same bits in each.
 template <class C>
 GYRE_DEVICE C row_sum(C x) {
-  GYRE_UNROLL for (unsigned lane = attention_across / 2; lane > 0; lane /= 2) x += __shfl_xor_sync(whole_warp, x, lane);
+  GYRE_UNROLL for (int lane = attention_across / 2; lane > 0; lane /= 2) x += __shfl_xor_sync(whole_warp, x, lane);
   return x;
 }
 /// The largest number; NaN counts as none.
 template <class C>
 GYRE_DEVICE C row_max(C x) {
-  GYRE_UNROLL for (unsigned lane = attention_across / 2; lane > 0; lane /= 2) {
+  GYRE_UNROLL for (int lane = attention_across / 2; lane > 0; lane /= 2) {
     const C other = __shfl_xor_sync(whole_warp, x, lane);
     x = other > x ? other : x;
   }

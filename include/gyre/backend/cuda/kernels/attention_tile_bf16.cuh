@@ -1,5 +1,5 @@
-// Products of bf16 tiles on tensor cores, for the kernels of sequence attention: heads of 64 and 128 features on addresses of 16
-// bytes. Scores and sums are fp32.
+// Products of bf16 tiles on tensor cores, for the kernels of sequence attention: heads of 64 and 128 features on addresses of
+// 16 bytes. Scores and sums are fp32.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ GYRE_DEVICE std::uint32_t bf16_pair(float x, float y) {
   return bits;
 }
 
-/// Rows of bf16 in shared memory. A warp reads 8 features of 8 rows at once, which are 16 bytes more than the row apart: no bank
-/// twice.
+/// Rows of bf16 in shared memory. A warp reads 8 features of 8 rows at once, which are 16 bytes more than the row apart: no
+/// bank twice.
 template <unsigned Width_, unsigned Warps, unsigned Right = 64>
 struct bf16_tile {
   using T = __nv_bfloat16;
