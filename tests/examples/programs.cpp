@@ -292,6 +292,28 @@ TEST_CASE("generate continues a text, the same each time, in whole characters", 
   CHECK_THAT(ended.err, Catch::Contains("ended by: a stop string"));
 }
 
+TEST_CASE("train and generate work in bf16_mixed, and a training goes on in it", "[examples][threads][bf16]") {
+  if (!built()) return;
+  const scratch_folder folder;
+  const auto arguments = small_training(folder.file("text", small_text(8000)), folder / "run", 4);
+  const outcome first = train(with(arguments, {"--precision", "bf16_mixed"}));
+  INFO(first.err);
+  REQUIRE(first.status == 0);
+  const outcome more = train({"--out", folder / "run", "--resume", "--steps", "6"});
+  INFO(more.err);
+  REQUIRE(more.status == 0);
+  CHECK(more.err.find("note: parameters") == std::string::npos);  // no difference of rules: still bf16
+  CHECK(bytes_of(*gyre::latest(folder / "run", "step-") / "state.json").find("\"parameters\": \"BF16\"") != std::string::npos);
+  const std::vector<std::string> speak{"--checkpoint", folder / "run", "--prompt", "the", "--steps", "3", "--max", "20"};
+  for (const char* precision : {"bf16_mixed", "fp32"}) {
+    const outcome spoken = generate(with(speak, {"--precision", precision}));
+    INFO(spoken.err);
+    CHECK(spoken.status == 0);
+    CHECK_THAT(spoken.err, Catch::Contains("20 tokens"));
+  }
+  CHECK(generate(with(speak, {"--precision", "fp8"})).status == 1);
+}
+
 TEST_CASE("generate runs a model as it was trained: its mean steps, its scale of initial states", "[examples][threads]") {
   if (!built()) return;
   const scratch_folder folder;
