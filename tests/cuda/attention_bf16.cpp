@@ -19,22 +19,22 @@ class bf16_rows {
         cols_(cols),
         bytes_(2 * static_cast<std::size_t>(rows * cols + offset + 1)),
         memory_(device.allocate(bytes_)),
-        data_(reinterpret_cast<__nv_bfloat16*>(memory_) + offset) {
+        data_(reinterpret_cast<gyre::bfloat16*>(memory_) + offset) {
     const gyre::random_stream stream(gyre::seed{salt}, gyre::purpose::task, 0);
     std::vector<float> x(static_cast<std::size_t>(rows * cols));
     stream.fill_normal(std::span<float>(x), gyre::counter{}, 1.0);
-    for (std::size_t i = 0; i < x.size(); ++i) data_[i] = __float2bfloat16_rn(x[i]);
+    for (std::size_t i = 0; i < x.size(); ++i) data_[i] = gyre::bfloat16(x[i]);
   }
   ~bf16_rows() { device_.deallocate(memory_, bytes_); }
   bf16_rows(const bf16_rows&) = delete;
   bf16_rows& operator=(const bf16_rows&) = delete;
 
-  gyre::matrix_view<__nv_bfloat16> view() const { return {data_, rows_, cols_, cols_}; }
-  gyre::matrix_view<const __nv_bfloat16> read() const { return view(); }
-  double at(gyre::index i, gyre::index j) const { return static_cast<double>(__bfloat162float(data_[i * cols_ + j])); }
+  gyre::matrix_view<gyre::bfloat16> view() const { return {data_, rows_, cols_, cols_}; }
+  gyre::matrix_view<const gyre::bfloat16> read() const { return view(); }
+  double at(gyre::index i, gyre::index j) const { return static_cast<double>(static_cast<float>(data_[i * cols_ + j])); }
   /// Rows first to last - 1 become NaN.
   void spoil(gyre::index first, gyre::index last) {
-    for (gyre::index i = first * cols_; i < last * cols_; ++i) data_[i] = __float2bfloat16_rn(std::nanf(""));
+    for (gyre::index i = first * cols_; i < last * cols_; ++i) data_[i] = gyre::bfloat16(std::nanf(""));
   }
   std::vector<std::uint16_t> bits(gyre::index first, gyre::index last) const {
     std::vector<std::uint16_t> x(static_cast<std::size_t>((last - first) * cols_));
@@ -47,7 +47,7 @@ class bf16_rows {
   gyre::index rows_, cols_;
   std::size_t bytes_;
   std::byte* memory_;
-  __nv_bfloat16* data_;
+  gyre::bfloat16* data_;
 };
 
 struct bf16_case {
@@ -197,8 +197,8 @@ TEST_CASE("attention of cuda in bf16 keeps its promises to the bit", "[cuda_kern
   float* const no_lse = nullptr;
   device.attention(q.read(), k.read(), v.read(), layout, shape, o.view(), no_lse);
 
-  const std::vector<gyre::cache_lane<__nv_bfloat16>> lanes{{cache.view().data, length, nullptr}};
-  const std::span<const gyre::cache_lane<__nv_bfloat16>> all(lanes);
+  const std::vector<gyre::cache_lane<gyre::bfloat16>> lanes{{cache.view().data, length, nullptr}};
+  const std::span<const gyre::cache_lane<gyre::bfloat16>> all(lanes);
   gyre::index past = 0;
   for (const gyre::index count : {70, 1, 2, 183, 1, 13}) {
     gyre::batch_layout some;

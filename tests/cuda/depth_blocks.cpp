@@ -101,7 +101,7 @@ TEMPLATE_TEST_CASE("depth attention of cuda crosses warps and passes", "[cuda_ke
 TEST_CASE("depth attention of cuda in float, in memory that ends with its operands", "[cuda_kernels]") {
   check_memory<float>();
 }
-TEST_CASE("depth attention of cuda in bf16", "[cuda_kernels]") { check_memory<__nv_bfloat16>(); }
+TEST_CASE("depth attention of cuda in bf16", "[cuda_kernels]") { check_memory<gyre::bfloat16>(); }
 
 TEST_CASE("depth attention of cuda leaves out slots whose score is -infinity", "[cuda_kernels]") {
   shuffled_cuda b;

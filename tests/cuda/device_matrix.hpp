@@ -10,11 +10,11 @@ namespace gyre_test {
 
 inline double wide(double x) { return x; }
 inline double wide(float x) { return x; }
-inline double wide(__nv_bfloat16 x) { return __bfloat162float(x); }
+inline double wide(gyre::bfloat16 x) { return static_cast<float>(x); }
 
 /// What a result's scalar adds to an error that was computed in compute_t.
 template <class T>
-constexpr double rounding_of_result = std::is_same_v<T, __nv_bfloat16> ? 1.0 / 256 : 0;
+constexpr double rounding_of_result = std::is_same_v<T, gyre::bfloat16> ? 1.0 / 256 : 0;
 
 /// A number from -1 to 1 that depends on its place alone.
 template <class T>

@@ -174,9 +174,9 @@ void check_type() {
 
 TEST_CASE("grouped products of cuda in float, tile by tile", "[cuda_kernels]") { check_type<float>(); }
 TEST_CASE("grouped products of cuda in double, tile by tile", "[cuda_kernels]") { check_type<double>(); }
-TEST_CASE("grouped products of cuda in bf16, tile by tile", "[cuda_kernels]") { check_type<__nv_bfloat16, float>(); }
+TEST_CASE("grouped products of cuda in bf16, tile by tile", "[cuda_kernels]") { check_type<gyre::bfloat16, float>(); }
 TEST_CASE("grouped products of cuda in bf16 with gradients in bf16, tile by tile", "[cuda_kernels]") {
-  check_type<__nv_bfloat16>();
+  check_type<gyre::bfloat16>();
 }
 
 TEST_CASE("grouped products of cuda refuse what the host can see", "[cuda_kernels]") {

@@ -1,5 +1,5 @@
 // Sorting and moving of pairs: sizes at which units, tiles and shares of columns end, pairs that name no expert, rows of bf16.
-#include "trial.hpp"
+#include "trials.hpp"
 
 #include <cstdint>
 #include <cstring>
@@ -49,12 +49,12 @@ TEST_CASE("a pair that names no expert goes to the nearest on cuda", "[cuda_kern
 }
 
 TEST_CASE("rows of bf16 travel to experts and back on cuda", "[cuda_kernels]") {
-  using bf16 = __nv_bfloat16;
+  using bf16 = gyre::bfloat16;
   constexpr index rows = 3, active = 2, cols = 21, stride = 24;  // two packs of eight and a rest
   shuffled_cuda device;
   const auto matrix = [&](index count) {
     std::vector<bf16> x;
-    for (index i = 0; i < count * stride; ++i) x.push_back(__float2bfloat16_rn(static_cast<float>(i % 97 - 48)));
+    for (index i = 0; i < count * stride; ++i) x.push_back(gyre::bfloat16(static_cast<float>(i % 97 - 48)));
     return gyre::matrix_view<bf16>(on(device, x), count, cols, stride);
   };
   const std::vector<std::int32_t> place{4, 0, 1, 5, 3, 2}, source{1, 2, 5, 4, 0, 3};
@@ -68,8 +68,8 @@ TEST_CASE("rows of bf16 travel to experts and back on cuda", "[cuda_kernels]") {
   device.collect_backward(gyre::matrix_view<const bf16>(sum), gyre::matrix_view<const bf16>(y), places, weights, active, dy,
                           d_gates);
   device.finish();
-  const auto value = [](gyre::matrix_view<bf16> m, index i, index j) { return __bfloat162float(m[i][j]); };
-  const auto rounded = [](float number) { return __bfloat162float(__float2bfloat16_rn(number)); };
+  const auto value = [](gyre::matrix_view<bf16> m, index i, index j) { return static_cast<float>(m[i][j]); };
+  const auto rounded = [](float number) { return static_cast<float>(gyre::bfloat16(number)); };
   for (index i = 0; i < rows; ++i)
     for (index slot = 0; slot < active; ++slot) {
       const auto p = static_cast<std::size_t>(i * active + slot);

@@ -1,5 +1,5 @@
 // Choices among many experts, losses of long sequences, and calls that are refused.
-#include "trial.hpp"
+#include "trials.hpp"
 
 #include <cstdint>
 #include <limits>

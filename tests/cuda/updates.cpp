@@ -10,7 +10,7 @@ TEMPLATE_TEST_CASE("sums of updates of cuda agree with the reference", "[cuda_ke
   gyre_test::check_operations<TestType, operation::squared_norm, operation::clipped_moments>(60);
 }
 
-TEMPLATE_TEST_CASE("sums of cuda add up all their chunks", "[cuda_kernels]", float, double) {
+TEMPLATE_TEST_CASE("sums of squares and moments of cuda add up all their chunks", "[cuda_kernels]", float, double) {
   constexpr gyre::index chunk = gyre::detail::sum_chunk<TestType>;
   for (const gyre::index count : {chunk, 2 * chunk + 1, 3 * chunk - 1}) {
     gyre_test::check_trial<TestType, operation::squared_norm>({{"count", count}});

@@ -129,7 +129,7 @@ struct cuda_attention {
       };
       static_assert(narrow::left == 16);
       bool done = false;
-      if constexpr (std::is_same_v<T, __nv_bfloat16> && Width <= 128) {
+      if constexpr (std::is_same_v<T, bfloat16> && Width <= 128) {
         using few = attend_bf16_tile<Width, 1>;
         using many = attend_bf16_tile<Width, 4>;
         plan(many::left, few::left);

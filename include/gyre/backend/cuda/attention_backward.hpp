@@ -45,7 +45,7 @@ struct cuda_attention_backward {
                      device().stream(), x);
       };
       // The blocks with the most work first: late queries see many keys, early keys are seen by many queries.
-      if constexpr (std::is_same_v<T, __nv_bfloat16> && Width <= 128) {
+      if constexpr (std::is_same_v<T, bfloat16> && Width <= 128) {
         if (shape.width == Width && on_tensor_cores(x)) {
           using of_queries = bf16_tile<Width, 4>;
           using of_keys = bf16_tile<Width, 4, Width <= 64 ? 64 : 32>;

@@ -12,12 +12,12 @@ namespace detail {
 /// Shared memory of a block: two matrices of its rows and two of those that it goes through, 36 KiB for heads of 64 features
 /// and for 128 features 68 (query_gradients) and 51 (key_gradients, whose tile of queries is half as long).
 template <class Tile>
-inline constexpr std::size_t gradients_bf16_bytes = sizeof(__nv_bfloat16) * 2 * (Tile::left + Tile::right) * Tile::stride;
+inline constexpr std::size_t gradients_bf16_bytes = sizeof(bfloat16) * 2 * (Tile::left + Tile::right) * Tile::stride;
 
 /// Gradients of the queries of a group of heads. One block for every task and key/value head.
 template <class S, class Tile>
-GYRE_KERNEL void __launch_bounds__(Tile::threads, 2) query_gradients_bf16(attention_gradients<__nv_bfloat16, S> x) {
-  using T = __nv_bfloat16;
+GYRE_KERNEL void __launch_bounds__(Tile::threads, 2) query_gradients_bf16(attention_gradients<bfloat16, S> x) {
+  using T = bfloat16;
   GYRE_DYNAMIC_SHARED(T, memory);
   GYRE_SHARED(float[Tile::left * 17], scores_of_step);  // (row, key): of 16 keys that not all rows of a warp see
   T *const q = memory, *const d_o = q + Tile::left * Tile::stride, *const k = d_o + Tile::left * Tile::stride,
@@ -89,8 +89,8 @@ GYRE_KERNEL void __launch_bounds__(Tile::threads, 2) query_gradients_bf16(attent
 /// Gradients of keys and values, summed over the queries of all heads of the group. One block for every task and key/value
 /// head.
 template <class S, class Tile>
-GYRE_KERNEL void __launch_bounds__(Tile::threads, 2) key_gradients_bf16(attention_gradients<__nv_bfloat16, S> x) {
-  using T = __nv_bfloat16;
+GYRE_KERNEL void __launch_bounds__(Tile::threads, 2) key_gradients_bf16(attention_gradients<bfloat16, S> x) {
+  using T = bfloat16;
   GYRE_DYNAMIC_SHARED(T, memory);
   GYRE_SHARED(float[Tile::left * 17], scores_of_step);  // (key, query): of 16 queries that do not see all keys of a warp
   GYRE_SHARED(float[Tile::right], lse);

@@ -31,14 +31,13 @@ using attend_bf16_tile = bf16_tile<Width, Warps, Width <= 64 ? 64 : 32>;
 
 /// Shared memory of a block: 27 KiB for heads of 64 features, 34 for 128; with one warp 20 and 21.
 template <class Tile>
-inline constexpr std::size_t attend_bf16_bytes = sizeof(__nv_bfloat16) * (Tile::left + 2 * Tile::right) * Tile::stride;
+inline constexpr std::size_t attend_bf16_bytes = sizeof(bfloat16) * (Tile::left + 2 * Tile::right) * Tile::stride;
 
 /// One block for every task and key/value head; tasks have up to Tile::left rows. While scores of keys are computed their
 /// values are on the way, and while values are added the next keys are. Two blocks of four warps fill the registers.
 template <class S, class Tile>
-GYRE_KERNEL void __launch_bounds__(Tile::threads, Tile::warps == 1 ? 4 : 2)
-    attend_bf16(attention_operands<__nv_bfloat16, S> x) {
-  using T = __nv_bfloat16;
+GYRE_KERNEL void __launch_bounds__(Tile::threads, Tile::warps == 1 ? 4 : 2) attend_bf16(attention_operands<bfloat16, S> x) {
+  using T = bfloat16;
   constexpr unsigned N = Tile::features;
   constexpr float nothing = -std::numeric_limits<float>::infinity(), log2_e = 1.4426950408889634f;
   GYRE_DYNAMIC_SHARED(T, memory);

@@ -22,7 +22,7 @@ GYRE_DEVICE std::uint32_t bf16_pair(float x, float y) {
 /// bank twice.
 template <unsigned Width_, unsigned Warps, unsigned Right = 64>
 struct bf16_tile {
-  using T = __nv_bfloat16;
+  using T = bfloat16;
   static constexpr unsigned width = Width_, warps = Warps, threads = warp_lanes * Warps, left = 16 * Warps, right = Right,
                             stride = Width_ + 8, steps = right / 16, features = Width_ / 8;
 

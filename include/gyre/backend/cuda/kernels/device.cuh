@@ -6,24 +6,16 @@
 
 GYRE_BEGIN
 
-template <>
-struct compute_of<__nv_bfloat16> {
-  using type = float;
-};
-
 namespace detail {
 
 using gyre::compute_t;  // what a kernel computes in where memory holds T
 
 GYRE_DEVICE float widen(float x) { return x; }
 GYRE_DEVICE double widen(double x) { return x; }
-GYRE_DEVICE float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
 GYRE_DEVICE float widen(bfloat16 x) { return __bfloat162float(__ushort_as_bfloat16(x.bits)); }
 template <class T>
 GYRE_DEVICE T narrow(compute_t<T> x) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    return __float2bfloat16_rn(x);
-  } else if constexpr (std::is_same_v<T, bfloat16>) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
     bfloat16 y;
     y.bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
     return y;

@@ -124,8 +124,8 @@ struct product_sums {
 
 /// bf16: a warp has 32 x 32 sums in fp32, by tensor cores.
 template <consecutive AlongA, consecutive AlongB>
-struct product_sums<__nv_bfloat16, AlongA, AlongB> {
-  using T = __nv_bfloat16;
+struct product_sums<bfloat16, AlongA, AlongB> {
+  using T = bfloat16;
   static constexpr unsigned down = 4, across = 8, run = 2, warp_tile = 32;
   static_assert(product_threads / warp_lanes == (product_tile / warp_tile) * (product_tile / warp_tile));
 
