@@ -25,5 +25,8 @@ template <class T>
 recording record_on_cpu(const step_input<T>& input);
 template <class T>
 recording record_in_bounded_numbers(const step_input<T>& input);
+recording record_mixed_on_reference(const step_input<float>& input);
+recording record_mixed_on_cpu(const step_input<float>& input);
+recording record_mixed_in_bounded_numbers(const step_input<float>& input);
 
 }  // namespace gyre_test

@@ -22,7 +22,8 @@ namespace parity {
 ///   sum of n > 2 terms     errors of the terms, and (2 n - 1) eps sum|terms|: with a product's rounding the contract's 2 n eps;
 ///                          in the deviation sqrt(n) eps sum|terms|
 ///   sum of 2 terms         errors of the terms, and eps |sum|: there is only one order
-///   product                errors of the operands times the other operand, and eps / 2 of the result
+///   product                errors of the operands times the other operand and times each other, and eps / 2 of the result; in the
+///                          deviation both are off by four deviations at most, and so the product of these by four of its own
 ///   quotient, sqrt         error of the operands times the derivatives, and eps of the result: some hardware's are not the nearest
 ///   exp, log, atan2        the same with 4 eps
 /// An exponential that overflows may be infinite, and one below twice the smallest normal number 0.
@@ -79,7 +80,11 @@ class bounded {
   friend constexpr bounded operator-(const bounded& a, const bounded& b) { return a + -b; }
   friend constexpr bounded operator*(const bounded& a, const bounded& b) {
     const long double v = a.value_ * b.value_;
-    return carried(v, a, b.value_, b, a.value_, rounded(v));
+    bounded product = carried(v, a, b.value_, b, a.value_, rounded(v));
+    // What matters where a number is smaller than its error: of second order, as in the square of a gradient near 0.
+    if (const long double both = a.error() * b.error(); both < meaningless) product.base_ += both;
+    product.variance_ += 16 * a.variance() * b.variance();
+    return product;
   }
   friend constexpr bounded operator/(const bounded& a, const bounded& b) {
     const long double v = a.value_ / b.value_;
@@ -117,11 +122,23 @@ class bounded {
     const long double own = function_error * magnitude(v);
     if (squares == infinity) return {v, own};
     if (squares == 0) return {v, (x.error() + y.error() == 0 ? 0 : 4) + own};  // any angle
-    return carried(v, y, x.value_ / squares, x, y.value_ / squares, own);
+    bounded angle = carried(v, y, x.value_ / squares, x, y.value_ / squares, own);
+    constexpr long double turn = 6.2831853071795864769L;  // no angle is further off; nor are four deviations
+    angle.base_ = (std::min)(angle.base_, turn);
+    angle.variance_ = (std::min)(angle.variance_, turn * turn / 16);
+    return angle;
+  }
+  /// The larger one, as a backend may see it: x counts, unless it is below by more than its error.
+  friend bounded at_least(const bounded& x, const bounded& least) {
+    const bounded& larger = x.value_ < least.value_ ? least : x;
+    const long double below = least.value_ - x.value_;
+    if (x.error() < below || 16 * x.variance() < below * below) return larger;
+    return {larger.value_, (std::max)(x.error(), least.error()), (std::max)(x.variance(), least.variance())};
   }
 
  private:
   static constexpr long double infinity = std::numeric_limits<long double>::infinity();
+  static constexpr long double meaningless = 1e1000L;  // a bound that says nothing need not become infinite
   constexpr bounded(long double value, long double error, long double variance)
       : value_(value), size_(magnitude(value)), base_(error), variance_(variance) {}
 
@@ -148,6 +165,14 @@ class bounded {
 /// Whole passes in bounded numbers.
 template <class Of>
 struct bounded_precision : uniform_precision<bounded<Of>> {};
+/// Of bf16_mixed.
+template <>
+struct bounded_precision<bfloat16> {
+  using parameter = bounded<bfloat16>;
+  using activation = bounded<bfloat16>;
+  using gradient = bounded<float>;
+  using statistic = bounded<float>;
+};
 
 }  // namespace parity
 

@@ -29,6 +29,16 @@ struct step_input {
   int steps = 1;
 };
 
+namespace detail {
+template <class X, class T>
+std::vector<X> numbers_as(const std::vector<T>& from) {
+  std::vector<X> all;
+  all.reserve(from.size());
+  for (const T& x : from) all.push_back(X(x));
+  return all;
+}
+}  // namespace detail
+
 /// Random parameters by the model's initialisation and random tokens; one row in five has no target.
 template <architecture A, class T>
 step_input<T> make_step_input(std::span<const index> lengths, depth_draw draw, seed s, int steps = 1) {
@@ -53,40 +63,42 @@ step_input<T> make_step_input(std::span<const index> lengths, depth_draw draw, s
   return input;
 }
 
-/// Runs training steps and records every call, then "gradient" and "parameters" of every step. P's scalars are T, or bounded<T> on
-/// the reference.
+/// Runs training steps and records every call, then "gradient" and "parameters" of every step: those that updates act on. P's scalars
+/// are T, or bounded<T> on the reference; in bf16_mixed T is float, and `parameters` should be numbers that bf16 has.
 template <architecture A, precision P, class B, class T, class Rule>
 recording record_steps(B device, const step_input<T>& input, const Rule& rule) {
-  using S = parameter_t<P>;
+  using W = parameter_t<P>;
+  using G = gradient_t<P>;
   recorder<B> watched(std::move(device));
   network<A, recorder<B>, P> net(watched, seed{0});
   const auto copy = [&] {
-    std::vector<S> values(input.parameters.begin(), input.parameters.end());
+    const std::vector<W> values = detail::numbers_as<W>(input.parameters);
     transfer<B>::to_device(watched.inner(), reinterpret_cast<std::byte*>(net.values().data()),
-                           reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(S));
+                           reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(W));
   };
   copy();
   net.refresh();
   pass_memory<recorder<B>> memory(watched);
   optimizer_state<Rule, network<A, recorder<B>, P>> state(watched);
-  device_buffer<recorder<B>> gradient(watched, static_cast<std::size_t>(A::parameter_count) * sizeof(S));
-  const matrix_view<S> flat(gradient.template as<S>(), 1, A::parameter_count);
+  state.open(net);
+  device_buffer<recorder<B>> gradient(watched, static_cast<std::size_t>(A::parameter_count) * sizeof(G));
+  const matrix_view<G> flat(gradient.template as<G>(), 1, A::parameter_count);
   watched.calls().clear();
-  const auto result = [&](const char* name, const S* values) {
+  const auto result = [&](const char* name, const G* values) {
     recorded_call call;
     call.label = name;
-    detail::record<B, S>(watched.inner(), call, name, {values, 1, A::parameter_count});
+    detail::record<B, G>(watched.inner(), call, name, {values, 1, A::parameter_count});
     watched.calls().push_back(std::move(call));
   };
   for (int n = 0; n < input.steps; ++n) {
     state_key key = input.key;
     key.step += static_cast<std::uint64_t>(n);
-    watched.fill(flat, S(0));
-    run_pass(net, memory, input.layout, input.inputs, input.targets, key, input.draw, S(input.scale), flat.data);
+    watched.fill(flat, G(0));
+    run_pass(net, memory, input.layout, input.inputs, input.targets, key, input.draw, statistic_t<P>(input.scale), flat.data);
     result("gradient", flat.data);
     state.apply(rule, net, flat.data, 1, 1);
     net.refresh();
-    result("parameters", net.values().data());
+    result("parameters", state.masters(net).data());
   }
   return std::move(watched.calls());
 }
@@ -114,19 +126,22 @@ layer_input<T> make_layer_input(std::span<const index> lengths, seed s) {
 /// Runs a layer forward and backward and records every call, then "y", "dx" and "gradient". `arena_bytes`: of each of the two arenas.
 template <layer L, precision P, class B, class T>
 recording record_layer(B device, const layer_input<T>& input, std::size_t arena_bytes = std::size_t{1} << 26) {
-  using S = activation_t<P>;
+  using X = activation_t<P>;
+  using W = parameter_t<P>;
+  using G = gradient_t<P>;
+  using S = statistic_t<P>;
   recorder<B> watched(std::move(device));
   const index rows_ = input.layout.rows();
   const std::size_t parameters = input.parameters.size();
   device_buffer<recorder<B>> memory(watched, arena_bytes), scratch_memory(watched, arena_bytes),
-      weight_memory(watched, parameters * sizeof(S));
+      weight_memory(watched, parameters * sizeof(W));
   arena tape(memory.data(), arena_bytes), scratch(scratch_memory.data(), arena_bytes);
-  const auto put = [&](S* to, const std::vector<T>& from) {
-    const std::vector<S> values(from.begin(), from.end());
+  const auto put = [&]<class Y>(Y* to, const std::vector<T>& from) {
+    const std::vector<Y> values = detail::numbers_as<Y>(from);
     transfer<B>::to_device(watched.inner(), reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(values.data()),
-                           values.size() * sizeof(S));
+                           values.size() * sizeof(Y));
   };
-  put(weight_memory.template as<S>(), input.parameters);
+  put(weight_memory.template as<W>(), input.parameters);
   // Encodings that the layer reads, computed as a network does.
   rotary_tables<S> tables;
   std::vector<std::unique_ptr<device_buffer<recorder<B>>>> table_memory;
@@ -143,26 +158,26 @@ recording record_layer(B device, const layer_input<T>& input, std::size_t arena_
   }
   record_stack records;
   context<recorder<B>, P> c{watched, tape, scratch, records, input.layout, tables};
-  const auto x = tape.template take_rows<S, L::inputs>(rows_), dx = tape.template take_rows<S, L::inputs>(rows_);
-  const auto y = tape.template take_rows<S, L::outputs>(rows_), dy = tape.template take_rows<S, L::outputs>(rows_);
-  S* const gradient = tape.template take<S>(L::parameter_count);
+  const auto x = tape.template take_rows<X, L::inputs>(rows_), dx = tape.template take_rows<X, L::inputs>(rows_);
+  const auto y = tape.template take_rows<X, L::outputs>(rows_), dy = tape.template take_rows<X, L::outputs>(rows_);
+  G* const gradient = tape.template take<G>(L::parameter_count);
   put(x.data, input.x), put(dy.data, input.dy);
-  const weights<recorder<B>, P> w{weight_memory.template as<S>(), nullptr};
+  const weights<recorder<B>, P> w{weight_memory.template as<W>(), nullptr};
   tape_t<L, P> t{};
   carry_t<L, P> carry{}, carry_gradient{};
   open_carry<L>(c, tape, rows_, 1, carry);
   open_carry<L>(c, tape, rows_, 1, carry_gradient);
   watched.calls().clear();
   c.step = 0, c.steps = 1, c.loss_scale = S(1);
-  watched.fill(matrix_view<S>(gradient, 1, L::parameter_count), S(0));
-  watched.fill(dx.view(), S(0));
-  forward_through<L>(c, w, rows<const S, L::inputs>(x), y, t, carry);
-  backward_through<L>(c, w, gradient, t, rows<const S, L::outputs>(dy), dx, carry, carry_gradient);
+  watched.fill(matrix_view<G>(gradient, 1, L::parameter_count), G(0));
+  watched.fill(dx.view(), X(0));
+  forward_through<L>(c, w, rows<const X, L::inputs>(x), y, t, carry);
+  backward_through<L>(c, w, gradient, t, rows<const X, L::outputs>(dy), dx, carry, carry_gradient);
   recorded_call results;
   results.label = "layer";
-  detail::record<B, S>(watched.inner(), results, "y", y.view());
-  detail::record<B, S>(watched.inner(), results, "dx", dx.view());
-  detail::record<B, S>(watched.inner(), results, "gradient", {gradient, 1, L::parameter_count});
+  detail::record<B, X>(watched.inner(), results, "y", y.view());
+  detail::record<B, X>(watched.inner(), results, "dx", dx.view());
+  detail::record<B, G>(watched.inner(), results, "gradient", {gradient, 1, L::parameter_count});
   watched.calls().push_back(std::move(results));
   return std::move(watched.calls());
 }

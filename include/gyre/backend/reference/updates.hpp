@@ -12,6 +12,12 @@ GYRE_BEGIN
 
 namespace detail {
 
+/// The larger one; NaN if x is. A name of its own, for scalars that know more of it than which is larger.
+template <class T>
+T at_least(const T& x, const T& least) {
+  return (std::max)(x, least);
+}
+
 struct reference_updates {
   template <class T>
   double squared_norm(const T* x, index count) {
@@ -42,8 +48,8 @@ struct reference_updates {
     for (index i = 0; i < count; ++i) {
       const T gradient = scale * g[i];
       m[i] = static_cast<T>(n.beta1) * m[i] + static_cast<T>(1 - n.beta1) * gradient;
-      v[i] = (std::max)(static_cast<T>(n.beta2) * v[i] + static_cast<T>(1 - n.beta2) * gradient * gradient,
-                        static_cast<T>(n.v_floor));
+      v[i] = at_least(static_cast<T>(n.beta2) * v[i] + static_cast<T>(1 - n.beta2) * gradient * gradient,
+                      static_cast<T>(n.v_floor));
       sum += static_cast<double>(gradient) * static_cast<double>(gradient) / static_cast<double>(v[i]);
     }
     return sum;

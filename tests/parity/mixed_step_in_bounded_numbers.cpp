@@ -1,0 +1,13 @@
+// One side of what mixed_steps.cpp compares, in a unit of its own for the compiler's sake.
+#include <gyre/train/huginn_adam.hpp>
+
+#include "step_model.hpp"
+
+namespace gyre_test {
+
+recording record_mixed_in_bounded_numbers(const step_input<float>& input) {
+  return gyre::parity::record_steps<Small, gyre::parity::bounded_precision<gyre::bfloat16>>(gyre::reference(), input,
+                                                                                            gyre::huginn_adam{});
+}
+
+}  // namespace gyre_test
