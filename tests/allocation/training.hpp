@@ -10,9 +10,9 @@
 
 namespace gyre_test {
 
-template <class A, class Rule>
+template <class A, class P = gyre::fp32, class Rule>
 void check_training(Rule rule) {
-  gyre::network<A, gyre::cpu, gyre::fp32> net(gyre::cpu{2}, gyre::seed{1});
+  gyre::network<A, gyre::cpu, P> net(gyre::cpu{2}, gyre::seed{1});
   gyre::trainer trainer(net, rule, gyre::uniform_depth{.low = 1, .high = 12, .backprop = 4});
   std::vector<gyre::token> ids(4 * 40), targets(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i)
