@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
+#include <exception>
 #include <limits>
 #include <map>
 #include <span>
@@ -149,7 +150,7 @@ class gpu_device {
     given_back_.insert(std::move(node));
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     if (cudaStreamIsCapturing(stream_, &status) != cudaSuccess || status != cudaStreamCaptureStatusNone) return;
-    const detail::awaited_stream wait(device_, stream_);
+    { const detail::awaited_stream wait(device_, stream_); }
     given_back_.clear();
   }
 
@@ -240,9 +241,15 @@ class gpu_device {
   template <class Key>
   void sort(void* temporary, std::size_t& bytes, const Key* keys, const std::int32_t* values, Key* sorted_keys,
             std::int32_t* sorted_values, index count, int bits) {
-    detail::check_cuda(cub::DeviceRadixSort::SortPairs(temporary, bytes, keys, sorted_keys, values, sorted_values,
-                                                       static_cast<std::int32_t>(count), 0, (std::max)(bits, 1), stream_),
-                       "cub::DeviceRadixSort::SortPairs");
+    cudaError_t status = cudaSuccess;
+    try {
+      status = cub::DeviceRadixSort::SortPairs(temporary, bytes, keys, sorted_keys, values, sorted_values,
+                                               static_cast<std::int32_t>(count), 0, (std::max)(bits, 1), stream_);
+    } catch (const std::exception& problem) {  // CUB has its own exceptions for some calls, and codes for others
+      cudaGetLastError();
+      fail("cuda: cub::DeviceRadixSort::SortPairs: ", problem.what());
+    }
+    detail::check_cuda(status, "cub::DeviceRadixSort::SortPairs");
   }
 
   int device_;
