@@ -33,26 +33,22 @@ inline gyre::index trials() {
   return asked != nullptr ? std::atoi(asked) : 60;
 }
 
-template <class T, gyre::operation Op>
-gyre::parity::outcome check_operation(gyre::cuda& right) {
+/// Trials of the operations from First to the one before Last; the table goes to standard output.
+template <class T, gyre::operation First, gyre::operation Last>
+void check_suite() {
   namespace parity = gyre::parity;
-  gyre::reference left;
-  const parity::outcome o =
-      parity::run_check(parity::check_of<Op, T>(left, right), {.seed = 100, .trials = trials(), .program = "./run gpu"});
-  INFO(gyre::operation_names[static_cast<std::size_t>(Op)]);
-  INFO(o.failure);
-  CHECK(o.passed());
-  CHECK(o.worst.excess <= 1);
-  CHECK(o.elements > 0);
-  return o;
-}
-
-template <class T, gyre::operation... Op>
-void check_operations() {
   std::optional<gyre::cuda> right = gpu();
   if (!right) return;
-  const std::vector<gyre::parity::outcome> all{check_operation<T, Op>(*right)...};
-  gyre::parity::write_table(std::cout, all, false);
+  gyre::reference left;
+  std::vector<parity::outcome> outcomes;
+  for (const parity::check& c : parity::all_checks<T, First, Last>(left, *right)) {
+    outcomes.push_back(parity::run_check(c, {.seed = 100, .trials = trials(), .program = "./run gpu"}));
+    INFO(outcomes.back().failure);
+    CHECK(outcomes.back().passed());
+    CHECK(outcomes.back().worst.excess <= 1);
+  }
+  CHECK(outcomes.size() == static_cast<std::size_t>(Last) - static_cast<std::size_t>(First));  // none is missing
+  parity::write_table(std::cout, outcomes, false);
 }
 
 }  // namespace gyre_test
