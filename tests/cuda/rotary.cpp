@@ -5,7 +5,7 @@
 
 using gyre::operation;
 
-TEMPLATE_TEST_CASE("rotations of cuda agree with the reference", "[cuda_kernels]", float, double) {
+TEMPLATE_TEST_CASE("rotations of cuda agree with the reference", "[cuda_kernels]", float, double, gyre::bfloat16) {
   gyre_test::check_operations<TestType, operation::rotary, operation::rotary_backward, operation::rotate>();
 }
 
@@ -40,7 +40,7 @@ TEMPLATE_TEST_CASE("the bias of a rotation may lie anywhere", "[cuda_kernels]", 
   for (T* const memory : {x, bias, table}) device.deallocate(reinterpret_cast<std::byte*>(memory), 0);
 }
 
-TEMPLATE_TEST_CASE("column sums of cuda agree with the reference", "[cuda_kernels]", float, double) {
+TEMPLATE_TEST_CASE("column sums of cuda agree with the reference", "[cuda_kernels]", float, double, gyre::bfloat16) {
   gyre_test::check_operations<TestType, operation::column_sum>();
   for (const gyre::index offset : {0, 1}) {  // several blocks of columns; partial sums of more than eight rows
     gyre_test::check_trial<TestType, operation::column_sum>({{"rows", 17}, {"cols", 300}, {"offset", offset}});

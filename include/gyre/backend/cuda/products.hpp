@@ -14,10 +14,10 @@ namespace detail {
 
 template <class Backend>
 struct cuda_products {
-  template <class T, class Prepared>
-  void product(matrix_view<const T> x, weight_matrix<T, Prepared> w, matrix_view<T> y, bool accumulate) {
+  template <class T, class Prepared, class Y>
+  void product(matrix_view<const T> x, weight_matrix<T, Prepared> w, matrix_view<Y> y, bool accumulate) {
     check_product("product", y, x.rows, x.cols, w.raw.cols, w.raw.rows);
-    if (y.size() > 0) device().template multiply<T, T>(x, false, w.raw, true, y, accumulate);
+    if (y.size() > 0) device().template multiply<T, Y>(x, false, w.raw, true, y, accumulate);
   }
   template <class T, class Prepared>
   void product_input_gradient(matrix_view<const T> dy, weight_matrix<T, Prepared> w, matrix_view<T> dx, bool accumulate) {

@@ -16,17 +16,18 @@ namespace detail {
 /// column_sum 1 s, and its partial sums besides.
 template <class Backend>
 struct cuda_rotary {
-  template <class T>
-  void rotary(matrix_view<T> x, const T* bias, std::span<const std::int32_t> positions, const T* table, rotary_shape shape) {
+  template <class T, class S>
+  void rotary(matrix_view<T> x, const std::type_identity_t<T>* bias, std::span<const std::int32_t> positions, const S* table,
+              rotary_shape shape) {
     turn(x, bias, device().stage(positions), table, shape, false);
   }
-  template <class T>
-  void rotary_backward(matrix_view<T> dx, std::span<const std::int32_t> positions, const T* table, rotary_shape shape) {
+  template <class T, class S>
+  void rotary_backward(matrix_view<T> dx, std::span<const std::int32_t> positions, const S* table, rotary_shape shape) {
     turn<T>(dx, nullptr, device().stage(positions), table, shape, true);
   }
-  template <class T>
-  void rotate(matrix_view<T> x, const T* angles, rotary_shape shape, bool back) {
-    const T* const staged = device().stage(std::span<const T>(angles, static_cast<std::size_t>(shape.width)));
+  template <class T, class S>
+  void rotate(matrix_view<T> x, const S* angles, rotary_shape shape, bool back) {
+    const S* const staged = device().stage(std::span<const S>(angles, static_cast<std::size_t>(shape.width)));
     turn<T>(x, nullptr, nullptr, staged, shape, back);
   }
 
@@ -41,8 +42,8 @@ struct cuda_rotary {
  private:
   auto& device() { return static_cast<Backend&>(*this).device(); }
 
-  template <class T>
-  void turn(matrix_view<T> x, const T* bias, const std::int32_t* positions, const T* table, rotary_shape shape, bool back) {
+  template <class T, class S>
+  void turn(matrix_view<T> x, const T* bias, const std::int32_t* positions, const S* table, rotary_shape shape, bool back) {
     const bool half_split = shape.pairs == pairing::half_split;
     const index in_one_pack = half_split ? shape.width / 2 : shape.width;
     const bool packed = in_one_pack % pack_width<T> == 0 && rows_at_packs(x) && at_pack(table);
@@ -53,8 +54,8 @@ struct cuda_rotary {
       half_split ? launch<false, true>(x, bias, positions, table, shape, back)
                  : launch<false, false>(x, bias, positions, table, shape, back);
   }
-  template <bool Packed, bool HalfSplit, class T>
-  void launch(matrix_view<T> x, const T* bias, const std::int32_t* positions, const T* table, rotary_shape shape, bool back) {
+  template <bool Packed, bool HalfSplit, class T, class S>
+  void launch(matrix_view<T> x, const T* bias, const std::int32_t* positions, const S* table, rotary_shape shape, bool back) {
     constexpr index threads = rotary_threads, heads_each = heads_of_thread;
     const index parts_of_head = shape.width / 2 / pairs_of_thread<Packed, HalfSplit, T>;
     if (parts_of_head == 0 || shape.heads == 0) return;
@@ -63,7 +64,7 @@ struct cuda_rotary {
     const index rows = threads / (parts * groups);
     const dim3 grid(blocks_for(x.rows, static_cast<unsigned>(rows)).x,
                     static_cast<unsigned>((shape.heads + groups * heads_each - 1) / (groups * heads_each)));
-    simt::launch(turn_pairs<Packed, HalfSplit, T>, grid, rotary_threads, 0, device().stream(), x, bias, positions, table,
+    simt::launch(turn_pairs<Packed, HalfSplit, T, S>, grid, rotary_threads, 0, device().stream(), x, bias, positions, table,
                  shape.heads, shape.width, back ? compute_t<T>(-1) : compute_t<T>(1),
                  rotary_grid{static_cast<unsigned>(parts), static_cast<unsigned>(groups), static_cast<unsigned>(rows)});
   }

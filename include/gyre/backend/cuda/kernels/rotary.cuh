@@ -43,9 +43,9 @@ GYRE_DEVICE void store_elements(T* to, const pack<T, Width>& x) {
 }
 
 /// x = R(position) (x + bias), with `sign` -1 the transposed rotation. positions null: angles of position 0 for every row.
-template <bool Packed, bool HalfSplit, class T>
+template <bool Packed, bool HalfSplit, class T, class S>
 GYRE_KERNEL void __launch_bounds__(rotary_threads)
-    turn_pairs(matrix_view<T> x, const T* bias, const std::int32_t* positions, const T* table, index heads, index width,
+    turn_pairs(matrix_view<T> x, const T* bias, const std::int32_t* positions, const S* table, index heads, index width,
                compute_t<T> sign, rotary_grid grid) {
   using C = compute_t<T>;
   constexpr int pairs = pairs_of_thread<Packed, HalfSplit, T>, packs = HalfSplit ? 2 : 1;
@@ -57,7 +57,7 @@ GYRE_KERNEL void __launch_bounds__(rotary_threads)
   const index half = width / 2, position = positions != nullptr ? positions[row] : 0;
   const index first_head = static_cast<index>(blockIdx.y) * grid.heads * heads_of_thread + group;
   for (index pair = static_cast<index>(part) * pairs; pair < half; pair += static_cast<index>(grid.parts) * pairs) {
-    const pack<T, 2 * pairs> angles = load_elements<Packed, 2 * pairs>(table + (position * half + pair) * 2);
+    const pack<S, 2 * pairs> angles = load_elements<Packed, 2 * pairs>(table + (position * half + pair) * 2);
     const index in_head = HalfSplit ? pair : 2 * pair;
     pack<T, elements> loaded[heads_of_thread][packs];
     GYRE_UNROLL for (unsigned n = 0; n < heads_of_thread; ++n) {
