@@ -21,7 +21,7 @@ struct options {
   thread_order order = thread_order::forward;
   std::uint64_t seed = 1;  // of thread_order::random
   architecture target = sm_80;
-  block_window blocks;                   // the part of each grid that runs
+  block_window blocks{};                 // the part of each grid that runs
   std::size_t stack_bytes = 128 * 1024;  // local memory of a thread, with its calls
   bool races = true;                     // look for races, where kernels are instrumented
   bool count_accesses = false;           // count bank conflicts and sectors, where kernels are instrumented
