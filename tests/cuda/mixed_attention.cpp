@@ -1,0 +1,8 @@
+#include "suite.hpp"
+
+using gyre::operation;
+
+TEST_CASE("attention of cuda in bf16 agree with the reference", "[cuda_kernels][bf16]") {
+  gyre_test::check_operations<gyre::bfloat16, operation::attention, operation::depth_attention,
+                              operation::depth_attention_backward>(16);
+}
