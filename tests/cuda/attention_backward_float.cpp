@@ -1,3 +1,4 @@
+// kernels: attention_backward.cuh, attention_tile.cuh
 #include "attention.hpp"
 
 using gyre::operation;

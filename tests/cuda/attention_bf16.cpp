@@ -1,3 +1,4 @@
+// kernels: attention_bf16.cuh, attention_backward_bf16.cuh, attention_tile_bf16.cuh
 // Attention of cuda in bf16, on emulated tensor cores and without, against fp64.
 #include <algorithm>
 #include <cmath>

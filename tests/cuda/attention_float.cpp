@@ -1,3 +1,4 @@
+// kernels: attention.cuh, attention_tile.cuh
 #include "attention.hpp"
 
 using gyre::operation;

@@ -1,3 +1,4 @@
+// kernels: cache.cuh
 #include "suite.hpp"
 
 using gyre::operation;

@@ -1,3 +1,4 @@
+// kernels: attention.cuh
 #include "attention.hpp"
 
 using gyre::operation;

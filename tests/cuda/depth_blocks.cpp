@@ -1,3 +1,4 @@
+// kernels: depth_attention.cuh
 // Depth attention beyond what trials reach: more slots and features than a warp has lanes or a pass, bf16, scores that are not
 // finite, memory that ends with the operands, offsets beyond 2^31.
 #include "device_matrix.hpp"

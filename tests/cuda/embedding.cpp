@@ -1,3 +1,4 @@
+// kernels: embedding.cuh
 #include "trials.hpp"
 
 using gyre::operation;

@@ -1,3 +1,4 @@
+// kernels: random_normal.cuh
 #include "trials.hpp"
 
 #include <array>

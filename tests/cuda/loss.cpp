@@ -1,3 +1,4 @@
+// kernels: cross_entropy.cuh, sums.cuh
 #include "trials.hpp"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// kernels: route.cuh, router_loss.cuh
 #include "suite.hpp"
 
 using gyre::operation;

@@ -1,3 +1,4 @@
+// kernels: pairs.cuh, group_pairs.cuh, scan.cuh
 // Sorting and moving of pairs: sizes at which units, tiles and shares of columns end, pairs that name no expert, rows of bf16.
 #include "trials.hpp"
 

@@ -1,3 +1,4 @@
+// kernels: route.cuh, router_loss.cuh, scan.cuh
 // Choices among many experts, losses of long sequences, and calls that are refused.
 #include "trials.hpp"
 

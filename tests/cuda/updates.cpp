@@ -1,3 +1,4 @@
+// kernels: updates.cuh, sums.cuh
 #include "trials.hpp"
 
 using gyre::operation;

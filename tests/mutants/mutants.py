@@ -67,7 +67,7 @@ class mutant:
         self.line = source.count("\n", 0, begin) + 1
         first = source.rfind("\n", 0, begin) + 1
         last = source.find("\n", end)
-        self.code = " ".join(source[first:last].split())
+        self.code = " ".join(source[first:last].split())  # the line as it is
         self.became = " ".join((source[first:begin] + new + source[end:last]).split())
         self.kernel = kernel_at(source, begin)
 
@@ -120,7 +120,8 @@ def faults_of(path):
             "[](auto* p, auto v) { auto b = *p; *p = static_cast<decltype(b)>(" + after + f"); return b; }}({parts[0]}, {parts[-1]})")
     # Bounds: comparisons in conditions. clang-format puts spaces around operators and none around template arguments.
     for m in re.finditer(r"\b(if|for|while)\s*(?:constexpr\s*)?\(", code):
-        if "constexpr" in m.group():
+        # Bounds of unrolled loops are the compiler's: they count registers.
+        if "constexpr" in m.group() or code[:m.start()].rstrip().endswith("GYRE_UNROLL"):
             continue
         end = closing(code, m.end() - 1)
         begin = m.end()
@@ -142,7 +143,8 @@ def faults_of(path):
         add("scale", m.start(), m.end(), "")
     unique = {}
     for f in found:
-        unique.setdefault(f.text, f)
+        if not (f.kind == "bound" and re.match(r"(static |inline )*constexpr ", f.code)):
+            unique.setdefault(f.text, f)
     return sorted(unique.values(), key=lambda f: (f.line, f.kind))
 
 
@@ -199,15 +201,14 @@ class builder:
 
 
 def choice(all_faults):
-    """40 faults, the same for the same sources: one of every device function, then of the rest by their hash, strict kinds first."""
-    by_hash = sorted(all_faults, key=lambda f: hashlib.sha256(f.key().encode()).hexdigest())
-    chosen, seen = [], set()
-    for f in by_hash:
-        if (f.file, f.kernel) not in seen:
-            seen.add((f.file, f.kernel))
-            chosen.append(f)
-    rest = sorted((f for f in by_hash if f not in chosen), key=lambda f: f.kind not in strict)
-    return chosen + rest[:max(0, fixed_choice - len(chosen))]
+    """40 faults, the same for the same sources: one of every file, then of kernels that have none yet, barriers and their like first."""
+    by_hash = sorted(all_faults, key=lambda f: (f.kind not in strict, hashlib.sha256(f.key().encode()).hexdigest()))
+    chosen = list({f.file: f for f in reversed(by_hash)}.values())
+    for unseen in (True, False):
+        for f in by_hash:
+            if len(chosen) < fixed_choice and f not in chosen and not (unseen and f.kernel in {c.kernel for c in chosen}):
+                chosen.append(f)
+    return chosen
 
 
 def main():
