@@ -95,7 +95,7 @@ inline void rms_norm_backward(thread_pool& pool, matrix_view<const bfloat16> x, 
     const matrix_view<float> to = copies.of(matrix_view<const bfloat16>(dx.slice(first, count)));
     rms_norm_backward<float>(pool, copies.of(x.slice(first, count)), gains, rstd + first, copies.of(dy.slice(first, count)), to,
                              dgain, workspace);
-    round_rows(pool, to, dx.slice(first, count));
+    store_rounded(pool, to, dx.slice(first, count));
   });
 }
 inline void row_change(thread_pool& pool, matrix_view<const bfloat16> x, matrix_view<const bfloat16> before, float* change) {
@@ -119,7 +119,7 @@ void multiply(thread_pool& pool, matrix_view<Y> y, matrix_view<const bfloat16> x
       const matrix_view<Y> here = y.slice(first, count);
       const matrix_view<float> to = accumulate ? copies.of(matrix_view<const Y>(here)) : copies.room(count, y.cols);
       multiply(pool, to, from, b, accumulate);
-      round_rows(pool, to, here);
+      store_rounded(pool, to, here);
     }
   });
 }
@@ -139,7 +139,7 @@ inline bool grouped_multiply(thread_pool& pool, const char* call, matrix_view<bf
   const matrix_view<const float> from = copies.of(a);
   const matrix_view<float> to = accumulate ? copies.of(matrix_view<const bfloat16>(c)) : copies.room(c.rows, c.cols);
   if (!grouped_multiply(pool, call, to, from, w, groups, backward, accumulate)) return false;
-  round_rows(pool, to, c);
+  store_rounded(pool, to, c);
   return true;
 }
 inline void grouped_multiply_transposed(thread_pool& pool, matrix_view<float> dw, matrix_view<const bfloat16> dy,
@@ -154,7 +154,7 @@ inline void gated_silu(thread_pool& pool, matrix_view<const bfloat16> h, matrix_
     float_copies copies(pool, count * (h.cols + a.cols));
     const matrix_view<float> to = copies.room(count, a.cols);
     gated_silu<float>(pool, copies.of(h.slice(first, count)), to);
-    round_rows(pool, to, a.slice(first, count));
+    store_rounded(pool, to, a.slice(first, count));
   });
 }
 inline void gated_silu_backward(thread_pool& pool, matrix_view<const bfloat16> h, matrix_view<const bfloat16> da,
@@ -163,7 +163,7 @@ inline void gated_silu_backward(thread_pool& pool, matrix_view<const bfloat16> h
     float_copies copies(pool, count * (2 * h.cols + da.cols));
     const matrix_view<float> to = copies.room(count, dh.cols);
     gated_silu_backward<float>(pool, copies.of(h.slice(first, count)), copies.of(da.slice(first, count)), to);
-    round_rows(pool, to, dh.slice(first, count));
+    store_rounded(pool, to, dh.slice(first, count));
   });
 }
 
@@ -175,7 +175,7 @@ inline void rotary(thread_pool& pool, matrix_view<bfloat16> x, const bfloat16* b
     const matrix_view<float> to = copies.of(matrix_view<const bfloat16>(here));
     rotary<float>(pool, to, copies.of(bias, x.cols),
                   positions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), table, shape, sign);
-    round_rows(pool, to, here);
+    store_rounded(pool, to, here);
   });
 }
 inline void rotate(thread_pool& pool, matrix_view<bfloat16> x, const float* angles, rotary_shape shape, float sign) {
@@ -184,7 +184,7 @@ inline void rotate(thread_pool& pool, matrix_view<bfloat16> x, const float* angl
     const matrix_view<bfloat16> here = x.slice(first, count);
     const matrix_view<float> to = copies.of(matrix_view<const bfloat16>(here));
     rotate<float>(pool, to, angles, shape, sign);
-    round_rows(pool, to, here);
+    store_rounded(pool, to, here);
   });
 }
 
@@ -194,7 +194,7 @@ inline void attend(thread_pool& pool, matrix_view<const bfloat16> q, matrix_view
   float_copies copies(pool, q.size() + k.size() + v.size() + o.size());
   const matrix_view<float> to = copies.room(o.rows, o.cols);
   attend<float>(pool, copies.of(q), {copies.of(k), copies.of(v), {}}, layout, shape, to, lse);
-  round_rows(pool, to, o);
+  store_rounded(pool, to, o);
 }
 /// Of the lanes, the layer's keys and values up to the newest token are widened.
 inline void attend(thread_pool& pool, matrix_view<const bfloat16> q, std::span<const cache_lane<bfloat16>> lanes, index cursor,
@@ -221,7 +221,7 @@ inline void attend(thread_pool& pool, matrix_view<const bfloat16> q, std::span<c
     base += 2 * width * seen;
   }
   attend<float>(pool, copies.of(q), {{}, {}, {wide, lanes.size()}, 0, step}, layout, shape, to, nullptr);
-  round_rows(pool, to, o);
+  store_rounded(pool, to, o);
 }
 inline void attention_backward(thread_pool& pool, const attention_gradient<bfloat16>& g, const float* lse,
                                const batch_layout& layout) {
@@ -231,14 +231,14 @@ inline void attention_backward(thread_pool& pool, const attention_gradient<bfloa
       first.of(g.q),   first.of(g.k),        first.of(g.v),          first.of(g.o),          lse,
       first.of(g.d_o), second.room(n, wide), second.room(n, narrow), second.room(n, narrow), g.shape};
   attention_backward<float>(pool, in_float, layout);
-  round_rows(pool, in_float.dq, g.dq), round_rows(pool, in_float.dk, g.dk), round_rows(pool, in_float.dv, g.dv);
+  store_rounded(pool, in_float.dq, g.dq), store_rounded(pool, in_float.dk, g.dk), store_rounded(pool, in_float.dv, g.dv);
 }
 inline void depth_attention(thread_pool& pool, matrix_view<const bfloat16> q, matrix_view<const bfloat16> k,
                             matrix_view<const bfloat16> v, attention_shape shape, matrix_view<bfloat16> o, float* lse) {
   float_copies copies(pool, q.size() + k.size() + v.size() + o.size());
   const matrix_view<float> to = copies.room(o.rows, o.cols);
   depth_attention<float>(pool, copies.of(q), copies.of(k), copies.of(v), shape, to, lse);
-  round_rows(pool, to, o);
+  store_rounded(pool, to, o);
 }
 inline void depth_attention_backward(thread_pool& pool, matrix_view<const bfloat16> q, matrix_view<const bfloat16> k,
                                      matrix_view<const bfloat16> v, matrix_view<const bfloat16> o, const float* lse,
@@ -249,7 +249,7 @@ inline void depth_attention_backward(thread_pool& pool, matrix_view<const bfloat
                            to_v = copies.of(matrix_view<const bfloat16>(dv));
   depth_attention_backward<float>(pool, copies.of(q), copies.of(k), copies.of(v), copies.of(o), lse, copies.of(d_o), shape,
                                   to_q, to_k, to_v);
-  round_rows(pool, to_q, dq), round_rows(pool, to_k, dk), round_rows(pool, to_v, dv);
+  store_rounded(pool, to_q, dq), store_rounded(pool, to_k, dk), store_rounded(pool, to_v, dv);
 }
 
 inline void cross_entropy(thread_pool& pool, matrix_view<bfloat16> logits, std::span<const token> targets, float scale,
@@ -260,7 +260,7 @@ inline void cross_entropy(thread_pool& pool, matrix_view<bfloat16> logits, std::
     const matrix_view<float> z = copies.of(matrix_view<const bfloat16>(here));
     cross_entropy<float>(pool, z, targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), scale,
                          losses + first, gradient);
-    if (gradient) round_rows(pool, z, here);
+    if (gradient) store_rounded(pool, z, here);
   });
 }
 inline void random_normal(thread_pool& pool, matrix_view<bfloat16> y, const batch_layout& layout, state_key key, double sigma,
@@ -268,7 +268,7 @@ inline void random_normal(thread_pool& pool, matrix_view<bfloat16> y, const batc
   float_copies copies(pool, y.size());
   const matrix_view<float> drawn = copies.room(y.rows, y.cols);
   random_normal<float>(pool, drawn, layout, key, sigma, truncated);
-  round_rows(pool, drawn, y);
+  store_rounded(pool, drawn, y);
 }
 inline void standardise(thread_pool& pool, matrix_view<bfloat16> y) {
   for_row_blocks(y.rows, y.cols, [&](index first, index count) {
@@ -276,7 +276,7 @@ inline void standardise(thread_pool& pool, matrix_view<bfloat16> y) {
     const matrix_view<bfloat16> here = y.slice(first, count);
     const matrix_view<float> z = copies.of(matrix_view<const bfloat16>(here));
     standardise<float>(pool, z);
-    round_rows(pool, z, here);
+    store_rounded(pool, z, here);
   });
 }
 

@@ -89,7 +89,7 @@ inline void collect(thread_pool& pool, matrix_view<const bfloat16> y, const std:
   float_copies copies(pool, y.size() + x.size());
   const matrix_view<float> to = copies.of(matrix_view<const bfloat16>(x));
   collect<float>(pool, copies.of(y), place, gates, active, to);
-  round_rows(pool, to, x);
+  store_rounded(pool, to, x);
 }
 inline void collect_backward(thread_pool& pool, matrix_view<const bfloat16> dx, matrix_view<const bfloat16> y,
                              const std::int32_t* place, const float* gates, index active, matrix_view<bfloat16> dy,
@@ -97,7 +97,7 @@ inline void collect_backward(thread_pool& pool, matrix_view<const bfloat16> dx, 
   float_copies copies(pool, dx.size() + 2 * y.size());
   const matrix_view<float> to = copies.room(dy.rows, dy.cols);
   collect_backward<float>(pool, copies.of(dx), copies.of(y), place, gates, active, to, d_gates);
-  round_rows(pool, to, dy);
+  store_rounded(pool, to, dy);
 }
 
 }  // namespace detail

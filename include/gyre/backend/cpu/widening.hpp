@@ -64,7 +64,7 @@ void for_row_blocks(index rows, index scalars, F f) {
   const index step = (std::max)(index{1}, index{131072} / (std::max)(scalars, index{1}) / rows_per_sum) * rows_per_sum;
   for (index first = 0; first < rows; first += step) f(first, (std::min)(step, rows - first));
 }
-inline void round_rows(thread_pool& pool, matrix_view<float> x, matrix_view<bfloat16> y) {
+inline void store_rounded(thread_pool& pool, matrix_view<float> x, matrix_view<bfloat16> y) {
   copy(pool, matrix_view<const float>(x), y);
 }
 
