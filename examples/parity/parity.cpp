@@ -64,6 +64,7 @@ int run(int count, const char* const* values) {
     const std::vector<std::string> words{"--operation", operation, "--type", type, "--seed", std::to_string(options.seed),
                                          "--sizes",     sizes};
     const check& one = find(all.checks, wanted);
+    gyre::require(backend == "cpu" || (write.empty() && read.empty()), "parity: files are written and read with --right cpu");
     const gyre::parity::trial trial = gyre::parity::read_trial(words);
     if (!write.empty()) find(all.files, wanted).write(trial, write);
     const gyre::parity::report report = read.empty() ? one.run(trial) : find(all.files, wanted).compare(trial, read);

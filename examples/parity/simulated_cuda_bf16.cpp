@@ -4,5 +4,6 @@
 
 template <>
 void examples::add_simulated_cuda<gyre::bfloat16>(trials& all) {
-  add_trials<gyre::bfloat16>(all, gyre::simulated_cuda());
+  auto [left, right] = keep_backends(all, gyre::simulated_cuda());
+  add_checks<gyre::bfloat16>(all, left, right);
 }

@@ -4,5 +4,6 @@
 
 template <>
 void examples::add_simulated_cuda<double>(trials& all) {
-  add_trials<double>(all, gyre::simulated_cuda());
+  auto [left, right] = keep_backends(all, gyre::simulated_cuda());
+  add_checks<double>(all, left, right);
 }

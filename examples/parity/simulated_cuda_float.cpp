@@ -4,5 +4,6 @@
 
 template <>
 void examples::add_simulated_cuda<float>(trials& all) {
-  add_trials<float>(all, gyre::simulated_cuda());
+  auto [left, right] = keep_backends(all, gyre::simulated_cuda());
+  add_checks<float>(all, left, right);
 }

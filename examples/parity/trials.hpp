@@ -23,13 +23,17 @@ void add_cpu(trials& all, int threads);
 template <class T>
 void add_simulated_cuda(trials& all);
 
-template <class T, class Backend>
-void add_trials(trials& all, Backend backend) {
+/// The backends that `all` then keeps, for what is made of them.
+template <class Backend>
+std::pair<gyre::reference&, Backend&> keep_backends(trials& all, Backend backend) {
   const auto left = std::make_shared<gyre::reference>();
   const auto right = std::make_shared<Backend>(std::move(backend));
   all.backends.push_back(left), all.backends.push_back(right);
-  for (gyre::parity::check& c : gyre::parity::all_checks<T>(*left, *right)) all.checks.push_back(std::move(c));
-  for (gyre::parity::trial_files& f : gyre::parity::all_files<T>(*left, *right)) all.files.push_back(std::move(f));
+  return {*left, *right};
+}
+template <class T, class Backend>
+void add_checks(trials& all, gyre::reference& left, Backend& right) {
+  for (gyre::parity::check& c : gyre::parity::all_checks<T>(left, right)) all.checks.push_back(std::move(c));
 }
 
 }  // namespace examples
