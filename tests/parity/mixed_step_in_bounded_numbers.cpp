@@ -1,4 +1,4 @@
-// One side of what mixed_steps.cpp compares, in a unit of its own for the compiler's sake.
+// One side of what mixed_steps.cpp compares, in a unit of its own for the compiler's sake. [threads]
 #include <gyre/train/huginn_adam.hpp>
 
 #include "step_model.hpp"

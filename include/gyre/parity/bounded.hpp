@@ -129,11 +129,11 @@ class bounded {
     return angle;
   }
   /// The larger one, as a backend may see it: x counts, unless it is below by more than its error.
-  friend bounded at_least(const bounded& x, const bounded& least) {
-    const bounded& larger = x.value_ < least.value_ ? least : x;
-    const long double below = least.value_ - x.value_;
+  friend bounded at_least(const bounded& x, const bounded& limit) {
+    const bounded& larger = x.value_ < limit.value_ ? limit : x;
+    const long double below = limit.value_ - x.value_;
     if (x.error() < below || 16 * x.variance() < below * below) return larger;
-    return {larger.value_, (std::max)(x.error(), least.error()), (std::max)(x.variance(), least.variance())};
+    return {larger.value_, (std::max)(x.error(), limit.error()), (std::max)(x.variance(), limit.variance())};
   }
 
  private:
