@@ -31,4 +31,35 @@ void check_sizes(std::initializer_list<attention_sizes> all) {
   }
 }
 
+/// What the tests of one scalar type try, each in a unit of its own for the compiler's sake.
+/// Columns: sequences, length, kv_heads, sharing, width, gap, offset, special, past, skip.
+template <class T>
+void check_attention_across_tiles() {
+  check_sizes<T, gyre::operation::attention>({{1, 131, 1, 1, 64},
+                                              {2, 35, 1, 1, 128, 3, 1},
+                                              {1, 35, 1, 2, 65, 0, 1, 1},
+                                              {1, 19, 1, 3, 200},
+                                              {1, 35, 1, 1, 256},
+                                              {1, 67, 1, 3, 8, 0, 0, 2},
+                                              {1, 66, 1, 1, 12, 4, 0, 3}});
+}
+template <class T>
+void check_attention_gradients_across_tiles() {
+  check_sizes<T, gyre::operation::attention_backward>({{1, 67, 1, 1, 64},
+                                                       {2, 35, 1, 1, 128, 3, 1},
+                                                       {1, 35, 1, 2, 65, 0, 1, 1},
+                                                       {1, 19, 1, 3, 200},
+                                                       {1, 18, 1, 1, 256},
+                                                       {1, 35, 1, 3, 8, 0, 0, 2},
+                                                       {1, 66, 1, 1, 12, 4, 0, 3}});
+}
+template <class T>
+void check_cached_attention_across_tiles() {
+  check_sizes<T, gyre::operation::cached_attention>({{1, 70, 1, 1, 8, 0, 0, 0, 100, 1},
+                                                     {2, 1, 2, 5, 64, 0, 0, 0, 131, 1},
+                                                     {1, 2, 1, 3, 65, 3, 1, 0, 90, 1},
+                                                     {1, 3, 1, 20, 8, 0, 0, 2, 70},
+                                                     {1, 1, 1, 1, 200, 0, 0, 0, 40}});
+}
+
 }  // namespace gyre_test

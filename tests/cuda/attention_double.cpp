@@ -7,12 +7,5 @@ TEST_CASE("sequence attention of cuda agrees with the reference, double", "[cuda
 }
 
 TEST_CASE("sequence attention of cuda agrees across tiles of rows and keys, double", "[cuda_kernels]") {
-  // sequences, length, kv_heads, sharing, width, gap, offset, special
-  gyre_test::check_sizes<double, operation::attention>({{1, 131, 1, 1, 64},
-                                                        {2, 35, 1, 1, 128, 3, 1},
-                                                        {1, 35, 1, 2, 65, 0, 1, 1},
-                                                        {1, 19, 1, 3, 200},
-                                                        {1, 35, 1, 1, 256},
-                                                        {1, 67, 1, 3, 8, 0, 0, 2},
-                                                        {1, 66, 1, 1, 12, 4, 0, 3}});
+  gyre_test::check_attention_across_tiles<double>();
 }

@@ -28,14 +28,9 @@ TEST_CASE("training steps in bf16_mixed agree, with every call in between", "[pa
   // What is allowed says something, to the last step: a part of the gradient, and of the weights less than bf16 can tell.
   for (const parity::recorded_call& call : expected)
     if (call.label == "gradient" || call.label == "parameters") {
-      const parity::expectation& e = call.expected.front();
-      long double size = 0, allowed = 0;
-      for (std::size_t i = 0; i < e.values.size(); ++i) {
-        size += std::fabs(e.values[i]);
-        allowed += std::min(e.tolerances[i], parity::expectation::deviations * e.likely[i]);
-      }
-      CAPTURE(call.label, static_cast<double>(allowed / size));
-      CHECK(allowed <= (call.label == "gradient" ? 0.25L : 0.5L / 256) * size);
+      const long double share = allowed_share(call);
+      CAPTURE(call.label, static_cast<double>(share));
+      CHECK(share <= (call.label == "gradient" ? 0.25L : 0.5L / 256));
     }
 }
 

@@ -45,14 +45,9 @@ TEMPLATE_TEST_CASE("training steps agree, with every call in between", "[parity]
   const long double eps = std::numeric_limits<T>::epsilon();
   for (const parity::recorded_call& call : expected)
     if (call.label == "gradient" || call.label == "parameters") {
-      const parity::expectation& e = call.expected.front();
-      long double size = 0, allowed = 0;
-      for (std::size_t i = 0; i < e.values.size(); ++i) {
-        size += std::fabs(e.values[i]);
-        allowed += std::min(e.tolerances[i], parity::expectation::deviations * e.likely[i]);
-      }
-      CAPTURE(call.label, static_cast<double>(allowed / size));
-      CHECK(allowed <= 6000 * eps * size);
+      const long double share = allowed_share(call);
+      CAPTURE(call.label, static_cast<double>(share));
+      CHECK(share <= 4000 * eps);
     }
 
   // A fault in one call: it is the one that is named, whatever came out wrong after it.

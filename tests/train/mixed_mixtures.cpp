@@ -15,7 +15,7 @@
 
 namespace {
 
-using gyre::bf16_mixed, gyre_test::random_rows;
+using gyre::bf16_mixed, gyre_test::random_rows, gyre_test::bits_of, gyre_test::masters_of;
 
 constexpr gyre::dims sizes{.vocab = 11, .width = 8, .heads = 2, .mlp = 6, .context = 8};
 struct Layer
@@ -31,17 +31,6 @@ using network = gyre::network<Dreamer, backend, P>;
 template <class P>
 auto trainer_of(network<P>& net) {
   return gyre::trainer(net, gyre::adamw{.lr = 3e-3}, gyre::fixed_depth{3});
-}
-template <class Trainer>
-auto masters_of(const Trainer& trainer) {
-  const auto values = trainer.masters();
-  return std::vector<float>(values.begin(), values.end());
-}
-template <class Network>
-std::vector<std::uint16_t> bits_of(const Network& net) {
-  std::vector<std::uint16_t> bits;
-  for (const gyre::bfloat16 x : net.values()) bits.push_back(x.bits);
-  return bits;
 }
 
 }  // namespace

@@ -12,24 +12,13 @@
 
 namespace {
 
-using gyre::bf16_mixed, gyre::fp32, gyre_test::random_rows, gyre_test::Tiny;
+using gyre::bf16_mixed, gyre::fp32, gyre_test::random_rows, gyre_test::Tiny, gyre_test::bits_of, gyre_test::masters_of;
 template <class P>
 using network = gyre::network<Tiny, gyre::reference, P>;
 
 template <class P>
 auto trainer_of(network<P>& net) {
   return gyre::trainer(net, gyre::adamw{.lr = 3e-3}, gyre::fixed_depth{3});
-}
-template <class Trainer>
-auto masters_of(const Trainer& trainer) {
-  const auto values = trainer.masters();
-  return std::vector<float>(values.begin(), values.end());
-}
-template <class Network>
-std::vector<std::uint16_t> bits_of(const Network& net) {
-  std::vector<std::uint16_t> bits;
-  for (const gyre::bfloat16 x : net.values()) bits.push_back(x.bits);
-  return bits;
 }
 
 }  // namespace

@@ -48,6 +48,18 @@ auto copy_of(const Network& net) {
   const auto values = net.values();
   return std::vector<typename Network::scalar>(values.begin(), values.end());
 }
+/// Of a trainer in bf16_mixed.
+template <class Trainer>
+auto masters_of(const Trainer& trainer) {
+  const auto values = trainer.masters();
+  return std::vector<float>(values.begin(), values.end());
+}
+template <class Network>
+std::vector<std::uint16_t> bits_of(const Network& net) {
+  std::vector<std::uint16_t> bits;
+  for (const gyre::bfloat16 x : net.values()) bits.push_back(x.bits);
+  return bits;
+}
 /// All moments, tensor after tensor.
 template <class Trainer>
 auto moments_of(const Trainer& trainer) {

@@ -22,8 +22,9 @@ namespace parity {
 ///   sum of n > 2 terms     errors of the terms, and (2 n - 1) eps sum|terms|: with a product's rounding the contract's 2 n eps;
 ///                          in the deviation sqrt(n) eps sum|terms|
 ///   sum of 2 terms         errors of the terms, and eps |sum|: there is only one order
-///   product                errors of the operands times the other operand and times each other, and eps / 2 of the result; in the
-///                          deviation both are off by four deviations at most, and so the product of these by four of its own
+///   product                errors of the operands times the other operand and times each other, and eps / 2 of the result; the
+///                          deviation of the product of two errors is their deviations' product, times sqrt(3) if they are one and
+///                          the same normal number (its fourth moment), which is taken for every product
 ///   quotient, sqrt         error of the operands times the derivatives, and eps of the result: some hardware's are not the nearest
 ///   exp, log, atan2        the same with 4 eps
 /// An exponential that overflows may be infinite, and one below twice the smallest normal number 0.
@@ -83,7 +84,7 @@ class bounded {
     bounded product = carried(v, a, b.value_, b, a.value_, rounded(v));
     // What matters where a number is smaller than its error: of second order, as in the square of a gradient near 0.
     if (const long double both = a.error() * b.error(); both < meaningless) product.base_ += both;
-    product.variance_ += 16 * a.variance() * b.variance();
+    product.variance_ += 3 * a.variance() * b.variance();
     return product;
   }
   friend constexpr bounded operator/(const bounded& a, const bounded& b) {

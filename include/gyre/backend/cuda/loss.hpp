@@ -23,7 +23,7 @@ struct cuda_loss {
   }
   template <class S>
   S sum(const S* x, index count) {
-    return static_cast<S>(summed<S>(device(), at_pack(x), count, value_term<S>{x}));
+    return static_cast<S>(summed<S>(device(), at_pack(x), count, number_term<S, false>{x}));
   }
 
  private:

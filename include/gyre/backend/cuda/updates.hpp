@@ -14,7 +14,7 @@ template <class Backend>
 struct cuda_updates {
   template <class T>
   double squared_norm(const T* x, index count) {
-    return summed<T>(device(), at_pack(x), count, square_term<T>{x});
+    return summed<T>(device(), at_pack(x), count, number_term<T, true>{x});
   }
   template <class T>
   void combine(std::type_identity_t<T> a, const T* x, std::type_identity_t<T> b, T* y, index count) {

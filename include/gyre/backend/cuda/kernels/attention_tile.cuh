@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <gyre/backend/cuda/kernels/device.cuh>
+#include <gyre/backend/cuda/kernels/packs.cuh>
 
 // The products' outer loops: a body is 64 products already, and more of them at once do not fit 128 registers.
 #if defined(__CUDACC__)
@@ -21,13 +21,8 @@ namespace detail {
 inline constexpr unsigned attention_across = 16, attention_threads = 256;
 inline constexpr unsigned attention_most_width = 256;  // of a head: what shared memory holds of a tile of rows
 
-/// N scalars that are moved together.
-template <class T, unsigned N>
-struct alignas(sizeof(T) * N) scalar_pack {
-  T x[N];
-};
 template <class T>
-inline constexpr unsigned scalars_in_16_bytes = 16 / sizeof(T);
+inline constexpr unsigned scalars_in_16_bytes = static_cast<unsigned>(pack_width<T>);
 
 template <class T>
 GYRE_DEVICE bool packs_aligned(const T* data, index stride, index width, unsigned pack) {
@@ -87,28 +82,28 @@ struct score_tile {
     const unsigned first = threadIdx.x % across * taken;
     for (unsigned i = threadIdx.x / across; i < Rows; i += attention_threads / across) {
       const T* const from = source(i);
-      scalar_pack<T, taken> raw{};
+      detail::pack<T, taken> raw{};
       if (from != nullptr && static_cast<index>(first) < width)
-        raw = *reinterpret_cast<const scalar_pack<T, taken>*>(from + first);
+        raw = *reinterpret_cast<const detail::pack<T, taken>*>(from + first);
       GYRE_UNROLL for (unsigned e = 0; e < taken; e += pack) {
-        scalar_pack<C, pack> wide;
-        GYRE_UNROLL for (unsigned n = 0; n < pack; ++n) wide.x[n] = widen(raw.x[e + n]);
-        *reinterpret_cast<scalar_pack<C, pack>*>(to + i * stride + first + e) = wide;
+        detail::pack<C, pack> wide;
+        GYRE_UNROLL for (unsigned n = 0; n < pack; ++n) wide.at[n] = widen(raw.at[e + n]);
+        *reinterpret_cast<detail::pack<C, pack>*>(to + i * stride + first + e) = wide;
       }
     }
   }
 
-  static GYRE_DEVICE scalar_pack<C, pack> pack_at(const C* x) { return *reinterpret_cast<const scalar_pack<C, pack>*>(x); }
+  static GYRE_DEVICE detail::pack<C, pack> pack_at(const C* x) { return *reinterpret_cast<const detail::pack<C, pack>*>(x); }
 
   /// s = the dot products of this thread's rows of a and columns' rows of b, summed in the order of the features.
   static GYRE_DEVICE void multiply(C (&s)[R][J], const C* a, const C* b, unsigned width) {
     GYRE_UNROLL for (unsigned r = 0; r < R; ++r) GYRE_UNROLL for (unsigned j = 0; j < J; ++j) s[r][j] = C(0);
     GYRE_UNROLL_TWICE for (unsigned d = 0; d < width; d += pack) {
-      scalar_pack<C, pack> x[R], y[J];
+      detail::pack<C, pack> x[R], y[J];
       GYRE_UNROLL for (unsigned r = 0; r < R; ++r) x[r] = pack_at(a + row(r) * stride + d);
       GYRE_UNROLL for (unsigned j = 0; j < J; ++j) y[j] = pack_at(b + column(j) * stride + d);
       GYRE_UNROLL for (unsigned e = 0; e < pack; ++e) GYRE_UNROLL for (unsigned r = 0; r < R; ++r)
-          GYRE_UNROLL for (unsigned j = 0; j < J; ++j) s[r][j] += x[r].x[e] * y[j].x[e];
+          GYRE_UNROLL for (unsigned j = 0; j < J; ++j) s[r][j] += x[r].at[e] * y[j].at[e];
     }
   }
   /// Leaves the scores of this thread where the other threads of its rows read them.
@@ -121,13 +116,13 @@ struct score_tile {
   template <class Sees>
   static GYRE_DEVICE void accumulate(C (&sums)[R][features], const C* scores, const C* b, unsigned count, Sees sees) {
     GYRE_UNROLL_TWICE for (unsigned j = 0; j < count; j += pack) {
-      scalar_pack<C, pack> x[R];
+      detail::pack<C, pack> x[R];
       GYRE_UNROLL for (unsigned r = 0; r < R; ++r) x[r] = pack_at(scores + row(r) * score_stride + j);
       GYRE_UNROLL for (unsigned e = 0; e < pack; ++e) GYRE_UNROLL for (unsigned c = 0; c < features; c += pack) {
-        const scalar_pack<C, pack> y = pack_at(b + (j + e) * stride + feature(c));
+        const detail::pack<C, pack> y = pack_at(b + (j + e) * stride + feature(c));
         GYRE_UNROLL for (unsigned r = 0; r < R; ++r) {
           if (!sees(r, j + e)) continue;
-          GYRE_UNROLL for (unsigned n = 0; n < pack; ++n) sums[r][c + n] += x[r].x[e] * y.x[n];
+          GYRE_UNROLL for (unsigned n = 0; n < pack; ++n) sums[r][c + n] += x[r].at[e] * y.at[n];
         }
       }
     }
@@ -137,12 +132,12 @@ struct score_tile {
   static GYRE_DEVICE void store(T* to, const C (&x)[features], index width, bool aligned) {
     GYRE_UNROLL for (unsigned c = 0; c < features; c += pack) {
       const unsigned first = feature(c);
-      scalar_pack<T, pack> y;
-      GYRE_UNROLL for (unsigned n = 0; n < pack; ++n) y.x[n] = narrow<T>(x[c + n]);
+      detail::pack<T, pack> y;
+      GYRE_UNROLL for (unsigned n = 0; n < pack; ++n) y.at[n] = narrow<T>(x[c + n]);
       if (aligned) {
-        if (static_cast<index>(first) < width) *reinterpret_cast<scalar_pack<T, pack>*>(to + first) = y;
+        if (static_cast<index>(first) < width) *reinterpret_cast<detail::pack<T, pack>*>(to + first) = y;
       } else {
-        GYRE_UNROLL for (unsigned n = 0; n < pack; ++n) if (static_cast<index>(first + n) < width) to[first + n] = y.x[n];
+        GYRE_UNROLL for (unsigned n = 0; n < pack; ++n) if (static_cast<index>(first + n) < width) to[first + n] = y.at[n];
       }
     }
   }
@@ -158,8 +153,7 @@ GYRE_DEVICE int keys_before(index all, index first) {
 /// Of the 16 threads that have a row; the same bits in each.
 template <class C>
 GYRE_DEVICE C row_sum(C x) {
-  GYRE_UNROLL for (int lane = attention_across / 2; lane > 0; lane /= 2) x += __shfl_xor_sync(whole_warp, x, lane);
-  return x;
+  return warp_sum<attention_across>(x);
 }
 /// The largest number; NaN counts as none.
 template <class C>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <gyre/backend/cuda/kernels/device.cuh>
+#include <gyre/backend/cuda/kernels/packs.cuh>
 
 GYRE_BEGIN
 
@@ -13,13 +13,8 @@ inline constexpr unsigned cache_threads = 256;
 /// Scalars that a block copies, about: 8 packs of 16 bytes for each thread in fp32.
 inline constexpr index cache_block = 8192;
 
-template <class T>
-struct alignas(16) cache_pack {
-  T x[16 / sizeof(T)];
-};
-
 /// Whether all of these bytes, addresses and distances, are multiples of a pack.
-GYRE_DEVICE bool whole_packs(std::uintptr_t bytes) { return bytes % 16 == 0; }
+GYRE_DEVICE bool whole_packs(std::uintptr_t bytes) { return bytes % pack_bytes == 0; }
 template <class T>
 GYRE_DEVICE std::uintptr_t bytes_of(const T* p) {
   return reinterpret_cast<std::uintptr_t>(p);
@@ -52,7 +47,7 @@ GYRE_KERNEL void __launch_bounds__(cache_threads)
   const matrix_view<const T> from = blockIdx.y == 0 ? k : v;
   T* const to = static_cast<T*>(blockIdx.y == 0 ? t.keys : t.values);
   if (whole_packs(bytes_of(from.data) | bytes_of<T>(from.stride) | bytes_of<T>(from.cols) | bytes_of(to)))
-    append_rows<T, cache_pack<T>>(t, from, to);
+    append_rows<T, pack<T, pack_width<T>>>(t, from, to);
   else
     append_rows<T, T>(t, from, to);
 }
@@ -79,7 +74,7 @@ template <class T>
 GYRE_KERNEL void __launch_bounds__(cache_threads) extend_cache(const extend_task* tasks) {
   const extend_task t = tasks[blockIdx.x];
   if (whole_packs(bytes_of(static_cast<const T*>(t.from)) | bytes_of<T>(t.count) | bytes_of<T>(t.stride)))
-    repeat<T, cache_pack<T>>(t);
+    repeat<T, pack<T, pack_width<T>>>(t);
   else
     repeat<T, T>(t);
 }

@@ -26,10 +26,10 @@ GYRE_DEVICE T narrow(compute_t<T> x) {
 
 inline constexpr unsigned warp_lanes = 32, whole_warp = ~0u;
 
-/// The sum over the lanes of a whole warp, the same bits in every lane.
-template <class C>
+/// The sum over the lanes of a whole warp, or of each `Lanes` neighbours among them, the same bits in each of these.
+template <unsigned Lanes = warp_lanes, class C>
 GYRE_DEVICE C warp_sum(C x) {
-  GYRE_UNROLL for (int lane = warp_lanes / 2; lane > 0; lane /= 2) x += __shfl_xor_sync(whole_warp, x, lane);
+  GYRE_UNROLL for (int lane = Lanes / 2; lane > 0; lane /= 2) x += __shfl_xor_sync(whole_warp, x, lane);
   return x;
 }
 /// The largest of the lanes' numbers; NaN if any is.

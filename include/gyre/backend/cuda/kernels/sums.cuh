@@ -37,27 +37,19 @@ GYRE_KERNEL void __launch_bounds__(sum_threads) sum_of_sums(index chunks, double
   if (threadIdx.x == 0) sums[chunks] = sum;
 }
 
-template <class T>
-struct value_term {
+/// Numbers, or their squares.
+template <class T, bool Squared>
+struct number_term {
   const T* x;
   template <bool Wide>
   GYRE_DEVICE double operator()(index at, index left) const {
     compute_t<T> value[pack_width<T>];
     load_lanes<Wide>(x + at, left, value);
     double sum = 0;
-    GYRE_UNROLL for (const compute_t<T> each : value) sum += static_cast<double>(each);
-    return sum;
-  }
-};
-template <class T>
-struct square_term {
-  const T* x;
-  template <bool Wide>
-  GYRE_DEVICE double operator()(index at, index left) const {
-    compute_t<T> value[pack_width<T>];
-    load_lanes<Wide>(x + at, left, value);
-    double sum = 0;
-    GYRE_UNROLL for (const compute_t<T> each : value) sum += static_cast<double>(each) * static_cast<double>(each);
+    GYRE_UNROLL for (const compute_t<T> each : value) {
+      const double number = static_cast<double>(each);
+      sum += Squared ? number * number : number;
+    }
     return sum;
   }
 };
