@@ -27,14 +27,14 @@ class shuffled_device : public gyre::simulated_device {
 };
 using shuffled_cuda = gyre::basic_cuda<shuffled_device>;
 
-/// Trials of one operation: a sixth of them where every access is watched, which takes that much longer.
+/// Trials of one operation: a third of them where every access is watched, which takes longer.
 template <class T, gyre::operation Op>
 void check_operation(gyre::index trials) {
   namespace parity = gyre::parity;
   gyre::reference left;
   shuffled_cuda right;
   const parity::suite_options options{.seed = 100,
-                                      .trials = gyre::simt::machine::watches_accesses() ? (trials + 5) / 6 : trials,
+                                      .trials = gyre::simt::machine::watches_accesses() ? (trials + 2) / 3 : trials,
                                       .program = "./run parity --right simulated_cuda"};
   const parity::outcome o = parity::run_check(parity::check_of<Op, T>(left, right), options);
   INFO(gyre::operation_names[static_cast<std::size_t>(Op)]);

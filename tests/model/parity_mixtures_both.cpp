@@ -1,4 +1,5 @@
 // Golden passes of mixtures: mixed projections in both attentions, and a norm of the state.
+// The memory of parity_mixtures_maps.cpp, other arithmetic. [no_sanitizer]
 #include "support/parity_mixtures.hpp"
 
 using namespace gyre_test;

@@ -1,4 +1,5 @@
 // Golden passes of mixtures: parallel_2, every expert chosen, norms elsewhere, depth attention with heads of its own.
+// The memory of parity_mixtures.cpp, other arithmetic. [no_sanitizer]
 #include "support/parity_mixtures.hpp"
 
 using namespace gyre_test;

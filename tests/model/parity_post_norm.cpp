@@ -1,4 +1,5 @@
 // Golden passes of models with norm placement post_norm: every injection, and over all placements every pair of the other choices.
+// The memory of parity_sandwich.cpp, other arithmetic. [no_sanitizer]
 #include "support/parity.hpp"
 
 using namespace gyre_test;

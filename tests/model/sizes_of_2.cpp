@@ -1,3 +1,4 @@
+// Counts only, which touches no memory of a model. [no_sanitizer]
 #include "model/drawn_mixtures.hpp"
 
 TEST_CASE("the closed form of the cost equals the dry run for random mixtures, 20 to 29") {

@@ -1,4 +1,4 @@
-// The closed form of the cost for models with prelude, coda and injection, and for truncated backpropagation.
+// The closed form of the cost for models with prelude, coda and injection, and for truncated backpropagation: no memory is touched. [no_sanitizer]
 #include <gyre/model/sizes_of.hpp>
 
 #include <catch2/catch.hpp>
