@@ -21,6 +21,10 @@ class cost_counter {
     bool shared = false, write = false;
     unsigned bytes = 0;
     std::uint64_t requests = 0, transfers = 0, ideal = 0;
+    void add(const total& more) {
+      shared = more.shared, write = more.write, bytes = (std::max)(bytes, more.bytes);
+      requests += more.requests, transfers += more.transfers, ideal += more.ideal;
+    }
   };
 
   void count(unsigned thread, std::uintptr_t address, std::size_t bytes, bool shared, bool write, std::uint32_t site) {

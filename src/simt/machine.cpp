@@ -1,6 +1,7 @@
 #include <gyre/simt/machine.hpp>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
@@ -28,7 +29,7 @@ struct machine_state {
   clocks order;
   memory_checker checker;
   std::vector<fault> faults;
-  std::vector<access_cost> costs;
+  std::map<std::pair<const void*, std::uint64_t>, cost_counter::total> costs;  // by kernel and the counter's key
 
   bool within_limits(dim3 grid, dim3 block, std::size_t dynamic_bytes, std::size_t parameter_bytes);
   void run(dim3 grid, dim3 block, std::size_t dynamic_bytes, std::size_t parameter_bytes, void (*body)(const void*),
@@ -37,6 +38,7 @@ struct machine_state {
   void run_block(std::uint64_t linear);
   void check_gaps();
   std::vector<fault> finish(const void* kernel);
+  std::vector<access_cost> take_costs();
 };
 
 namespace {
@@ -237,23 +239,33 @@ void machine_state::check_gaps() {
 
 std::vector<fault> machine_state::finish(const void* kernel) {
   launch_state& s = state;
-  if (s.faults.empty() && checker.costs.totals.empty()) return {};
+  for (const auto& [key, total] : checker.costs.totals) costs[{kernel, key}].add(total);
+  checker.costs.totals.clear();
+  if (s.faults.empty()) return {};
   symbol_book book;
   book.want(kernel);
   for (const raw_fault& f : s.faults) book.want(f.place), book.want(f.other_place);
-  for (const auto& [key, total] : checker.costs.totals) book.want(sites[static_cast<std::uint32_t>(key >> 2)]);
   book.look_up();
   const std::string name = book.function_at(kernel);
-  for (const auto& [key, total] : checker.costs.totals) {
-    const source_place place = book.place_of(sites[static_cast<std::uint32_t>(key >> 2)]);
-    add_cost(costs, {name, place.file, place.line, total.shared, total.write, total.bytes, total.requests, total.transfers,
-                     total.ideal});
-  }
-  checker.costs.totals.clear();
   std::vector<fault> found;
   for (const raw_fault& f : s.faults) found.push_back(told(f, book, name));
   s.faults.clear();
   return found;
+}
+
+// Names are looked up once for all launches: it takes a second for a large program.
+std::vector<access_cost> machine_state::take_costs() {
+  symbol_book book;
+  for (const auto& [at, total] : costs) book.want(at.first), book.want(sites[static_cast<std::uint32_t>(at.second >> 2)]);
+  book.look_up();
+  std::vector<access_cost> told;
+  for (const auto& [at, total] : costs) {
+    const source_place place = book.place_of(sites[static_cast<std::uint32_t>(at.second >> 2)]);
+    add_cost(told, {book.function_at(at.first), place.file, place.line, total.shared, total.write, total.bytes, total.requests,
+                    total.transfers, total.ideal});
+  }
+  costs.clear();
+  return told;
 }
 
 }  // namespace detail
@@ -264,7 +276,7 @@ memory_table& machine::memory() { return state_->memory; }
 const std::vector<fault>& machine::faults() const { return state_->faults; }
 void machine::clear_faults() { state_->faults.clear(); }
 const statistics& machine::counts() const { return state_->counts; }
-std::vector<access_cost> machine::take_costs() { return std::exchange(state_->costs, {}); }
+std::vector<access_cost> machine::take_costs() { return state_->take_costs(); }
 bool machine::watches_accesses() { return gyre_simt_instrumentation != nullptr; }
 
 std::vector<fault> machine::run(const void* kernel, dim3 grid, dim3 block, std::size_t dynamic_bytes,

@@ -9,6 +9,8 @@
 #include <gyre/backend/reference.hpp>
 #include <gyre/parity/suite.hpp>
 
+#include "cuda/transfers.hpp"
+
 namespace gyre_test {
 
 /// Every launch runs its threads in another order: a result that depends on it is not repeatable.
@@ -42,6 +44,9 @@ void check_operation(gyre::index trials) {
   CHECK(o.passed());
   CHECK(o.worst.excess <= 1);
   CHECK(o.elements > 0);
+  if constexpr (sizeof(T) < 8 && Op != gyre::operation::product && Op != gyre::operation::product_input_gradient &&
+                Op != gyre::operation::product_weight_gradient)  // no kernels of ours
+    if (gyre::simt::machine::watches_accesses()) check_transfers<T, Op>(right);
 }
 
 template <class T, gyre::operation... Op>

@@ -52,7 +52,7 @@ struct setting<operation::grouped_product> {
                                          sizes::accumulate, gap,        offset,    special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + 5;
+    const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + (b[gap.name] > 0 ? 5 : 0);
     const row_groups groups = b.groups(n, b["groups"], stride);
     const weight_matrix<T, nothing> w{{b.in(groups.count * stride), out, in}, nullptr};
     return std::tuple{b.in(n, in), w, groups, b.io(n, out), b["accumulate"] > 0};
@@ -65,7 +65,7 @@ struct setting<operation::grouped_product_input_gradient> {
                                          sizes::accumulate, gap,        offset,    special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + 5;
+    const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + (b[gap.name] > 0 ? 5 : 0);
     const row_groups groups = b.groups(n, b["groups"], stride);
     const weight_matrix<T, nothing> w{{b.in(groups.count * stride), out, in}, nullptr};
     return std::tuple{b.in(n, out), w, groups, b.io(n, in), b["accumulate"] > 0};
@@ -77,7 +77,7 @@ struct setting<operation::grouped_product_weight_gradient> {
   static constexpr std::array dimensions{sizes::rows, sizes::out, sizes::in, sizes::groups, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + 5;
+    const index n = b["rows"], out = b["out"], in = b["in"], stride = out * in + (b[gap.name] > 0 ? 5 : 0);
     const row_groups groups = b.groups(n, b["groups"], stride);
     return std::tuple{b.in(n, out), b.in(n, in), groups, matrix_view<compute_t<T>>(b.wide_io(groups.count * stride), out, in)};
   }
