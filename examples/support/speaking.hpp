@@ -15,6 +15,7 @@
 #include <gyre/generate/score.hpp>
 #include <gyre/io/byte_tokens.hpp>
 #include <gyre/train/checkpoint.hpp>
+#include <gyre/train/weights.hpp>
 
 #include "arguments.hpp"
 #include "models.hpp"

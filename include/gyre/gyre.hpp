@@ -106,4 +106,5 @@
 #include <gyre/train/routing_loads.hpp>
 #include <gyre/train/schedule.hpp>
 #include <gyre/train/trainer.hpp>
+#include <gyre/train/weights.hpp>
 #include <gyre/version.hpp>

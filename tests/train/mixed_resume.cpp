@@ -6,6 +6,7 @@
 
 #include <gyre/train/adamw.hpp>
 #include <gyre/train/checkpoint.hpp>
+#include <gyre/train/weights.hpp>
 
 #include "io/support.hpp"
 #include "train/support.hpp"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <gyre/train/checkpoint.hpp>
+#include <gyre/train/weights.hpp>
 
 #include "io/faulty_files.hpp"
 #include "io/support.hpp"
