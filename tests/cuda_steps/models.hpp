@@ -2,6 +2,8 @@
 // compiler's sake.
 #pragma once
 
+#include <type_traits>
+
 #include <gyre/compose/mixture.hpp>
 #include <gyre/compose/residual.hpp>
 #include <gyre/layers/depth_attention.hpp>
@@ -14,6 +16,7 @@
 #include <gyre/parity/step.hpp>
 #include <gyre/simt.hpp>
 #include <gyre/train/adamw.hpp>
+#include <gyre/train/huginn_adam.hpp>
 
 namespace gyre_test {
 
@@ -43,28 +46,40 @@ struct dreamer_like
 using gyre::parity::recording;
 using input = gyre::parity::step_input<float>;
 
+/// adamw divides a gradient by its own size, and where that is below its error bounds say nothing after a step or two; updates of
+/// huginn_adam are bounded. Of these models a Huginn in fp32 alone has gradients without such places.
+template <class Model, class P>
+auto rule_of() {
+  if constexpr (std::is_same_v<P, gyre::fp32> && !std::is_same_v<Model, dreamer_like>)
+    return gyre::adamw{};
+  else
+    return gyre::huginn_adam{};
+}
+
 struct expected_steps {
   recording calls;
   gyre::parity::selections choices;
 };
-template <class Model>
+template <class Model, class P>
 expected_steps steps_in_bounded_numbers(const input&);
 
 struct steps_of_backend {
   recording calls;
   gyre::parity::replay_counts replayed;
 };
-template <class Model>
+template <class Model, class P>
 steps_of_backend steps_on_cpu(const input&, const gyre::parity::selections&);
 /// On the interpreter, the threads of every launch in that order.
-template <class Model>
+template <class Model, class P>
 steps_of_backend steps_on_cuda(const input&, const gyre::parity::selections&, gyre::simt::thread_order);
 
-/// Sequences of 1, 7 and 129 tokens; three steps of the recurrence, two of them with gradients.
-template <class Model>
+/// Sequences of 1, 7 and 129 tokens.
+template <class Model, class P>
 input make_input(gyre::depth_draw draw, int steps) {
   constexpr gyre::index lengths[] = {1, 7, 129};
-  return gyre::parity::make_step_input<Model, float>(lengths, draw, gyre::seed{3}, steps);
+  input from = gyre::parity::make_step_input<Model, float>(lengths, draw, gyre::seed{3}, steps);
+  for (float& x : from.parameters) x = static_cast<float>(gyre::parameter_t<P>(x));
+  return from;
 }
 
 }  // namespace gyre_test

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "allowed_share.hpp"
 #include "step_model.hpp"
 
 namespace gyre_test {

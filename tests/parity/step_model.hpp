@@ -1,9 +1,6 @@
 // A small recurrent model, and recordings of its training steps: one unit compiles each side, for a pass in one scalar takes seconds.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-
 #include <gyre/compose/residual.hpp>
 #include <gyre/layers/gated_mlp.hpp>
 #include <gyre/layers/sequence_attention.hpp>
@@ -31,16 +28,5 @@ recording record_in_bounded_numbers(const step_input<T>& input);
 recording record_mixed_on_reference(const step_input<float>& input);
 recording record_mixed_on_cpu(const step_input<float>& input);
 recording record_mixed_in_bounded_numbers(const step_input<float>& input);
-
-/// By how much the numbers of a call may be off in all, as a part of what they are in all: whether a comparison says something.
-inline long double allowed_share(const gyre::parity::recorded_call& call) {
-  const gyre::parity::expectation& e = call.expected.front();
-  long double size = 0, allowed = 0;
-  for (std::size_t i = 0; i < e.values.size(); ++i) {
-    size += std::fabs(e.values[i]);
-    allowed += (std::min)(e.tolerances[i], gyre::parity::expectation::deviations * e.likely[i]);
-  }
-  return allowed / size;
-}
 
 }  // namespace gyre_test

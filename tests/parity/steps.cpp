@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "allowed_share.hpp"
 #include "step_model.hpp"
 
 namespace gyre_test {

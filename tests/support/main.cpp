@@ -43,6 +43,7 @@ void write_ctest(const char* program, const std::string& path, const std::string
     out << "add_test(" << name << quoted(program) << quoted(as_test_spec(test.name)) << ")\nset_tests_properties(" << name
         << " PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 WORKING_DIRECTORY" << quoted(working_directory) << " LABELS"
         << quoted(labels) << (tagged("slow") || tagged("threads") ? " PROCESSORS 2" : "")
+        << (tagged("slow") || tagged("early") ? " COST 1000" : "")  // ctest starts these first
         << (tagged("serial") ? " RUN_SERIAL TRUE" : "") << ")\n";
   }
   out.close();

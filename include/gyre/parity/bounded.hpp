@@ -31,10 +31,10 @@ namespace parity {
 template <class Of>
 class bounded {
  public:
-  static constexpr long double epsilon = static_cast<compute_t<Of>>(std::numeric_limits<Of>::epsilon());
+  static constexpr double epsilon = static_cast<compute_t<Of>>(std::numeric_limits<Of>::epsilon());
   // Rounding of a result that is denormal.
-  static constexpr long double least = static_cast<compute_t<Of>>(std::numeric_limits<Of>::denorm_min());
-  static constexpr long double function_error = 4 * epsilon;
+  static constexpr double least = static_cast<compute_t<Of>>(std::numeric_limits<Of>::denorm_min());
+  static constexpr double function_error = 4 * epsilon;
 
   constexpr bounded() = default;
   /// A constant: exact if `Of` has it, rounded otherwise.
@@ -43,24 +43,24 @@ class bounded {
   constexpr bounded(A x) : bounded(static_cast<long double>(x), rounding(static_cast<long double>(x))) {}
   /// A number that a backend has.
   constexpr bounded(Of x) requires(!std::is_arithmetic_v<Of>) : bounded(static_cast<long double>(static_cast<float>(x)), 0) {}
-  constexpr bounded(long double value, long double error) : bounded(value, error, error * error) {}
+  constexpr bounded(long double value, long double error) : bounded(value, narrow(error), narrow(error) * narrow(error)) {}
   /// Of another scalar type: rounded if it is the finer one.
   template <class Other>
   explicit constexpr bounded(const bounded<Other>& x) : bounded(x.value(), x.error(), x.variance()) {
-    const long double own = bounded<Other>::epsilon < epsilon ? rounded(value_) : 0;
+    const double own = bounded<Other>::epsilon < epsilon ? rounded(value_) : 0;
     base_ += own, variance_ += own * own;
   }
 
   constexpr long double value() const { return value_; }
   constexpr long double real() const { return value_; }
   /// Bound of the error of a backend's result.
-  constexpr long double error() const {
-    const long double sum = terms_ <= 1 ? 0 : terms_ <= 2 ? epsilon * magnitude(value_) : (2 * terms_ - 1) * epsilon * size_;
+  constexpr double error() const {
+    const double sum = terms_ <= 1 ? 0 : terms_ <= 2 ? epsilon * magnitude(value_) : (2 * terms_ - 1) * epsilon * size_;
     return (base_ + sum) * (1 + 64 * epsilon);  // the rest: what is neglected beyond the first order
   }
   /// Square of its deviation.
-  constexpr long double variance() const {
-    const long double sum = terms_ <= 1 ? 0 : epsilon * (terms_ <= 2 ? magnitude(value_) : size_);
+  constexpr double variance() const {
+    const double sum = terms_ <= 1 ? 0 : epsilon * (terms_ <= 2 ? magnitude(value_) : size_);
     return variance_ + (terms_ <= 2 ? 1 : terms_) * sum * sum;
   }
   explicit constexpr operator double() const { return static_cast<double>(value_); }
@@ -81,16 +81,16 @@ class bounded {
   friend constexpr bounded operator-(const bounded& a, const bounded& b) { return a + -b; }
   friend constexpr bounded operator*(const bounded& a, const bounded& b) {
     const long double v = a.value_ * b.value_;
-    bounded product = carried(v, a, b.value_, b, a.value_, rounded(v));
+    bounded product = carried(v, a, narrow(b.value_), b, narrow(a.value_), rounded(v));
     // What matters where a number is smaller than its error: of second order, as in the square of a gradient near 0.
-    if (const long double both = a.error() * b.error(); both < meaningless) product.base_ += both;
-    product.variance_ += 3 * a.variance() * b.variance();
+    product.base_ = at_most(product.base_ + a.error() * b.error(), a, b);
+    product.variance_ = at_most(product.variance_ + 3 * a.variance() * b.variance(), a, b);
     return product;
   }
   friend constexpr bounded operator/(const bounded& a, const bounded& b) {
     const long double v = a.value_ / b.value_;
     if (b.error() == infinity) return {v, magnitude(v) + least};  // b may be infinite
-    return carried(v, a, 1 / b.value_, b, v / b.value_, 2 * rounded(v));
+    return carried(v, a, narrow(1 / b.value_), b, narrow(v / b.value_), 2 * rounded(v));
   }
   constexpr bounded& operator+=(const bounded& b) { return *this = *this + b; }
   constexpr bounded& operator-=(const bounded& b) { return *this = *this - b; }
@@ -102,29 +102,30 @@ class bounded {
   friend bounded exp(const bounded& x) {
     const long double v = std::exp(x.value_);
     if (v >= static_cast<long double>((std::numeric_limits<Of>::max)())) return {v, infinity};
-    const long double own = function_error * v + 2 * static_cast<long double>((std::numeric_limits<Of>::min)());
-    const auto moved = [&](long double error) { return times(v, std::expm1((std::min)(error, 100.0L))); };
-    const long double likely = moved(std::sqrt(x.variance()));
-    return {v, moved(x.error()) + own, likely * likely + own * own};
+    const double own = function_error * magnitude(v) + 2 * static_cast<double>((std::numeric_limits<Of>::min)());
+    const auto moved = [&](double error) { return times(narrow(v), std::expm1((std::min)(error, 100.0))); };
+    const double likely = moved(std::sqrt(x.variance()));
+    return {v, at_most(moved(x.error()) + own, x, x), at_most(likely * likely + own * own, x, x)};
   }
   friend bounded log(const bounded& x) {
     const long double v = std::log(x.value_);
-    return carried(v, x, 1 / x.value_, {}, 0, function_error * magnitude(v));
+    return carried(v, x, narrow(1 / x.value_), {}, 0, function_error * magnitude(v));
   }
   friend bounded sqrt(const bounded& x) {
-    const long double v = std::sqrt(x.value_), own = 2 * rounded(v);
+    const long double v = std::sqrt(x.value_);
+    const double own = 2 * rounded(v);
     // Near 0 the tangent is no bound: sqrt(x + e) <= sqrt(x) + sqrt(e).
-    const auto moved = [&](long double e) { return e == 0 ? 0 : (std::min)(e / (2 * v), std::sqrt(e)); };
-    const long double likely = moved(std::sqrt(x.variance()));
+    const auto moved = [&](double e) { return e == 0 ? 0 : (std::min)(e / (2 * narrow(v)), std::sqrt(e)); };
+    const double likely = moved(std::sqrt(x.variance()));
     return {v, moved(x.error()) + own, likely * likely + own * own};
   }
   friend bounded atan2(const bounded& y, const bounded& x) {
     const long double v = std::atan2(y.value_, x.value_), squares = x.value_ * x.value_ + y.value_ * y.value_;
-    const long double own = function_error * magnitude(v);
+    const double own = function_error * magnitude(v);
     if (squares == infinity) return {v, own};
     if (squares == 0) return {v, (x.error() + y.error() == 0 ? 0 : 4) + own};  // any angle
-    bounded angle = carried(v, y, x.value_ / squares, x, y.value_ / squares, own);
-    constexpr long double turn = 6.2831853071795864769L;  // no angle is further off; nor are four deviations
+    bounded angle = carried(v, y, narrow(x.value_ / squares), x, narrow(y.value_ / squares), own);
+    constexpr double turn = 6.2831853071795864769;  // no angle is further off; nor are four deviations
     angle.base_ = (std::min)(angle.base_, turn);
     angle.variance_ = (std::min)(angle.variance_, turn * turn / 16);
     return angle;
@@ -138,29 +139,33 @@ class bounded {
   }
 
  private:
-  static constexpr long double infinity = std::numeric_limits<long double>::infinity();
-  static constexpr long double meaningless = 1e1000L;  // a bound that says nothing need not become infinite
-  constexpr bounded(long double value, long double error, long double variance)
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+  static constexpr double meaningless = 1e200;  // a bound that says nothing need not become infinite
+  constexpr bounded(long double value, double error, double variance)
       : value_(value), size_(magnitude(value)), base_(error), variance_(variance) {}
 
-  static constexpr long double magnitude(long double x) { return x < 0 ? -x : x; }
-  static constexpr long double times(long double factor, long double error) {
-    return error == 0 ? 0 : magnitude(factor) * error;
+  // What follows from numbers that may be infinite stays so.
+  static constexpr double at_most(double error, const bounded& a, const bounded& b) {
+    return error > meaningless && a.base_ != infinity && b.base_ != infinity ? meaningless : error;
   }
-  static constexpr long double rounded(long double x) { return epsilon / 2 * magnitude(x) + least; }
-  static constexpr long double rounding(long double x) {
+  static constexpr double narrow(long double x) { return static_cast<double>(x); }
+  static constexpr double magnitude(long double x) { return static_cast<double>(x < 0 ? -x : x); }
+  static constexpr double times(double factor, double error) { return error == 0 ? 0 : magnitude(factor) * error; }
+  static constexpr double rounded(long double x) { return epsilon / 2 * magnitude(x) + least; }
+  static constexpr double rounding(long double x) {
     if (!(magnitude(x) <= static_cast<long double>((std::numeric_limits<Of>::max)()))) return 0;  // infinite, or NaN
     return static_cast<long double>(static_cast<compute_t<Of>>(static_cast<Of>(x))) == x ? 0 : rounded(x);
   }
   /// f(a, b) by its derivatives, with an error of its own.
-  static constexpr bounded carried(long double value, const bounded& a, long double by_a, const bounded& b, long double by_b,
-                                   long double own) {
-    return {value, times(by_a, a.error()) + times(by_b, b.error()) + own,
-            times(by_a * by_a, a.variance()) + times(by_b * by_b, b.variance()) + own * own};
+  static constexpr bounded carried(long double value, const bounded& a, double by_a, const bounded& b, double by_b,
+                                   double own) {
+    return {value, at_most(times(by_a, a.error()) + times(by_b, b.error()) + own, a, b),
+            at_most(times(by_a * by_a, a.variance()) + times(by_b * by_b, b.variance()) + own * own, a, b)};
   }
 
-  long double value_ = 0, size_ = 0, base_ = 0, variance_ = 0;  // size: sum of |terms|; base, variance: of the terms
-  long double terms_ = 1;
+  long double value_ = 0;
+  double size_ = 0, base_ = 0, variance_ = 0;  // size: sum of |terms|; base, variance: of the terms
+  double terms_ = 1;
 };
 
 /// Whole passes in bounded numbers.

@@ -54,8 +54,8 @@ selection selection_of(matrix_view<const T> scores, const T* bias, double scale,
     const bool all = lowest == nullptr || highest == nullptr;
     const S difference = all ? S(0) : *lowest - *highest;
     s.gaps.push_back(all ? std::numeric_limits<long double>::infinity() : difference.value());
-    const auto likely = expectation::deviations * std::sqrt(static_cast<double>(difference.variance()));
-    s.bounds.push_back((std::min)(difference.error(), static_cast<long double>(likely)));
+    const double likely = static_cast<double>(expectation::deviations) * std::sqrt(difference.variance());
+    s.bounds.push_back((std::min)(difference.error(), likely));
   }
   return s;
 }

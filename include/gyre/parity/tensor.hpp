@@ -105,7 +105,7 @@ expectation expected(std::string_view name, matrix_view<const T> x) {
     for (index j = 0; j < x.cols; ++j) {
       if constexpr (is_bounded<T>::value) {
         e.values.push_back(x[i][j].value()), e.tolerances.push_back(x[i][j].error());
-        e.likely.push_back(std::sqrt(static_cast<double>(x[i][j].variance())));
+        e.likely.push_back(std::sqrt(x[i][j].variance()));
       } else {
         e.values.push_back(static_cast<long double>(x[i][j])), e.tolerances.push_back(0), e.likely.push_back(0);
       }

@@ -1,0 +1,4 @@
+#include "on_cpu.hpp"
+
+template gyre_test::steps_of_backend gyre_test::steps_on_cpu<gyre_test::huginn_like<1>, gyre::fp32>(
+    const input&, const gyre::parity::selections&);

@@ -1,0 +1,4 @@
+#include "in_bounded_numbers.hpp"
+
+template gyre_test::expected_steps gyre_test::steps_in_bounded_numbers<gyre_test::huginn_like<5>, gyre::bf16_mixed>(
+    const input&);
