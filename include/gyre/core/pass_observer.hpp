@@ -1,6 +1,7 @@
 // What layers report while a pass runs: the choices of routers, and which depths are read.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include <gyre/core/layout.hpp>
@@ -36,12 +37,21 @@ struct depth_reading_event {
 };
 
 /// Hears of what layers do, on the thread that runs the pass, once for every layer and step. Memory of the events is the device's;
-/// the host may read it, for the pass waits for the device before it tells.
+/// the host may read it, for the pass waits for the device before it tells. A device works on while it is not waited for: an
+/// observer says what it can do without.
 template <precision P>
 class pass_observer {
  public:
   virtual void routed(const routing_event<P>&) {}
   virtual void read_depths(const depth_reading_event<P>&) {}
+
+  /// Whether passes over batches may tell routed() when the pass has been done, in its order, without gates.
+  virtual bool hears_late() const { return false; }
+  /// Whether read_depths() wants to hear of the next pass.
+  virtual bool hears_of_depths() const { return true; }
+  /// Room in the device's memory for the choices of an event whose memory nothing has been written into yet: then they are copied
+  /// there and routed() is not called. Null: they are told at once.
+  virtual std::int32_t* room_for_choices(const routing_event<P>&) { return nullptr; }
 
  protected:
   ~pass_observer() = default;

@@ -118,7 +118,7 @@ struct depth_attention {
     const index seen = (step + (O.exclusive ? 0 : 1)) * tokens;
     c.device.depth_attention(matrix_view<const T>(t.query.view()), slots(k.keys, seen), slots(k.values, seen), heads(),
                              t.read.view(), t.lse);
-    if (c.observer != nullptr) {
+    if (c.observer != nullptr && c.observer->hears_of_depths()) {
       c.device.finish();  // observers read on the host
       const detail::depth_place at = detail::depth_of(c);
       c.observer->read_depths({w.place, at.step, at.steps, t.query.view(), slots(k.keys, seen), heads(), t.lse, c.layout});

@@ -120,10 +120,15 @@ struct router {
       });
       c.device.group_pairs(static_cast<const std::int32_t*>(k.chosen), pairs, index{R.count}, k.offsets, k.place, k.source);
       if (c.observer != nullptr) {
-        c.device.finish();  // observers read on the host
         const auto size = static_cast<std::size_t>(pairs);
-        c.observer->routed(
-            {w.place + bias_at, bias_row, at.step, at.steps, R.count, R.active, {k.chosen, size}, {k.gates, size}, c.layout});
+        const routing_event<P> event{w.place + bias_at, bias_row,         at.step,         at.steps, R.count,
+                                     R.active,          {k.chosen, size}, {k.gates, size}, c.layout};
+        if (std::int32_t* const room = c.observer->room_for_choices(event)) {
+          c.device.copy(matrix_view<const std::int32_t>(k.chosen, 1, pairs), matrix_view<std::int32_t>(room, 1, pairs));
+        } else {
+          c.device.finish();  // observers read on the host
+          c.observer->routed(event);
+        }
       }
     } else {
       (void)c, (void)w, (void)x, (void)t;

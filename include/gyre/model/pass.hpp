@@ -103,15 +103,17 @@ void check_rows(const char* call, const batch_layout& layout, std::span<const to
 }  // namespace detail
 
 /// Plans a pass over `layout` with `draw` steps, with or without gradients: exact arena peaks, FLOPs, bytes, calls. No memory of
-/// the model's size is touched.
+/// the model's size is touched. `observer` hears of a pass whose events have sizes but no memory.
 template <architecture A, class B, precision P>
-GYRE_COLD pass_plan plan_pass(const batch_layout& layout, depth_draw draw, bool gradients) {
+GYRE_COLD pass_plan plan_pass(const batch_layout& layout, depth_draw draw, bool gradients,
+                              pass_observer<P>* observer = nullptr) {
   dry<B> counter;
   arena tape = arena::counting(), scratch = arena::counting();
   record_stack records;
   rotary_tables<statistic_t<P>> tables;
   for (const rotary_spec& spec : parameter_table<A>::rotary_specs()) tables.all.push_back({spec, nullptr});
   context<dry<B>, P> c{counter, tape, scratch, records, layout, tables};
+  c.observer = observer;
   // Addresses that keep the books and are never read.
   auto* numbers = arena::counting().template take<parameter_t<P>>(1);
   auto* gradient = reinterpret_cast<gradient_t<P>*>(numbers);

@@ -7,6 +7,7 @@
 
 #include <gyre/model/pass.hpp>
 #include <gyre/train/batch.hpp>
+#include <gyre/train/late_choices.hpp>
 #include <gyre/train/monitors.hpp>
 
 GYRE_BEGIN
@@ -23,14 +24,16 @@ class batch_pass {
   using P = typename Network::precision_type;
   using T = activation_t<P>;
 
-  explicit batch_pass(const Network& net) : net_(&net), memory_(net.device()) {}
+  explicit batch_pass(const Network& net) : net_(&net), memory_(net.device()), late_(net.device()) {}
 
   /// Makes room for batches of this size with at most `most` steps and gradients through at most `most.gradient_steps`.
   GYRE_COLD const pass_plan& plan(index rows, index length, depth_draw most, bool gradients) {
     // Two steps without gradient take the two buffers that any larger number of them takes turns in.
     most.free_steps = (std::max)(most.free_steps, 2);
     layout_.assign_uniform(rows, length);
-    pass_plan needed = plan_pass<A, B, P>(layout_, most, gradients);
+    typename late_choices<B, P>::counter choices;
+    pass_plan needed = plan_pass<A, B, P>(layout_, most, gradients, &choices);
+    late_.prepare(choices);
     dry<B> counter;
     arena scratch = arena::counting();
     monitor_sums sums;
@@ -58,9 +61,12 @@ class batch_pass {
     memory_.prepare(largest_);
     B device = net_->device();
     context<B, P> c{device, memory_.tape(), memory_.scratch(), memory_.records(), layout_, net_->tables()};
-    c.observer = observer;
+    const bool late = observer != nullptr && observer->hears_late();
+    if (late) late_.begin(*observer);
+    c.observer = late ? &late_ : observer;
     pass_result<A, P> result = walk<A>(c, net_->parameters(), gradient, b.inputs, b.targets, key, draw, statistic_t<P>(1));
     add_losses(device, result);
+    if (late) late_.tell();
     if (sums != nullptr)
       measure(device, memory_.scratch(), layout_, result.tape.steps.previous, result.tape.steps.last, result.tape.hidden,
               *sums);
@@ -77,6 +83,7 @@ class batch_pass {
 
   const Network* net_;
   pass_memory<B> memory_;
+  late_choices<B, P> late_;
   batch_layout layout_;
   pass_plan largest_;
   std::vector<size> planned_;

@@ -68,6 +68,9 @@ class routing_loads final : public pass_observer<P> {
     }
   }
 
+  // Loads are wanted at the end of the step; who else listens may want more.
+  bool hears_late() const override { return other_ == nullptr; }
+  bool hears_of_depths() const override { return other_ != nullptr && other_->hears_of_depths(); }
   void read_depths(const depth_reading_event<P>& event) override {
     if (other_ != nullptr) other_->read_depths(event);
   }
