@@ -9,6 +9,7 @@
 
 #include "support/arguments.hpp"
 #include "support/models.hpp"
+#include "support/place.hpp"
 #include "support/speaking.hpp"
 #include "support/terminal.hpp"
 
@@ -37,32 +38,31 @@ int generate(int count, char** values) {
   const std::filesystem::path checkpoint = given.text("checkpoint", "", "folder of a training, or of one of its checkpoints");
   const std::optional<std::string> prompt = given.maybe_text("prompt", "what the text begins with; without it, standard input");
   const std::string precision = given.choice("precision", {"fp32", "bf16_mixed"}, "fp32", "of parameters and activations");
-  const int threads = given.number("threads", gyre::thread_pool::default_threads(), "threads; they do not change the result");
+  const place where = read_place(given);
   read_speaking_options(given, options);
   if (!given.ready()) return 0;
 
   const found_checkpoint found = find_checkpoint(checkpoint);
+  const bool mixed = precision == "bf16_mixed",
+             text = models::visit(found.model, []<class A>() { return A::shape.vocab == gyre::byte_tokens::vocabulary; });
+  if (!text) gyre::fail(found.folder.string(), " is of ", found.model, ", which knows no text");
+  if (where.backend == "simulated_cuda" && mixed) gyre::fail("--backend simulated_cuda: --precision fp32 alone");
+#if !GYRE_PROGRAMS_WITH_CUDA
+  if (where.backend == "cuda") refuse_cuda();
+#endif
   const interrupt_guard guard;
-  models::visit(found.model, [&]<class A>() {
-    if constexpr (A::shape.vocab != gyre::byte_tokens::vocabulary) {
-      gyre::fail(found.folder.string(), " is of ", found.model, ", which knows no text");
-    } else {
-      const gyre::evaluation_settings trained = gyre::evaluation_of(found.folder);
-      options.prompt = prompt ? *prompt : standard_input();
-      const auto run = [&]<class P>(P) {
-        speaking_network<A, P> net(gyre::cpu(threads), gyre::seed{}, false);
-        gyre::load_weights(net, found.folder);
-        if (options.continuation.empty())
-          speak<A, P>(net, trained, options, std::cout, std::cerr);
-        else
-          score_continuation<A, P>(net, trained, options, std::cout);
-      };
-      if (precision == "bf16_mixed")
-        run(gyre::bf16_mixed{});
-      else
-        run(gyre::fp32{});
-    }
-  });
+  options.prompt = prompt ? *prompt : standard_input();
+  if (where.backend == "simulated_cuda") {
+    speak_on_simulated_cuda(found, options, std::cout, std::cerr);
+  } else if (where.backend == "cuda") {
+#if GYRE_PROGRAMS_WITH_CUDA
+    speak_on_cuda(found, options, mixed, std::cout, std::cerr);
+#endif
+  } else if (mixed) {
+    speak_in<gyre::bf16_mixed>(gyre::cpu(where.threads), found, options, std::cout, std::cerr);
+  } else {
+    speak_in<gyre::fp32>(gyre::cpu(where.threads), found, options, std::cout, std::cerr);
+  }
   return 0;
 }
 

@@ -81,11 +81,11 @@ void compare(const settings& before, const settings& now, const std::filesystem:
 }
 
 /// Fixes the number of steps: as given, or as many as fit into the time; 0 if it was interrupted before that was known.
-std::uint64_t total_steps(const settings& s, const gyre::cpu& device, training_data& data) {
+std::uint64_t total_steps(const settings& s, const place& where, training_data& data) {
   if (s.steps > 0) return s.steps;
   gyre::require(s.minutes > 0, "train: --steps is 0 and --minutes is ", s.minutes, "; one of them must be positive");
   std::cerr << "measuring the speed, for about " << clock_text(s.minutes * 60 / 50) << '\n';
-  const auto scratch = make_training(s, device, std::uint64_t{1} << 40);
+  const auto scratch = make_training(s, where, std::uint64_t{1} << 40);
   const auto rule_of = [&](std::uint64_t total) { return make_depth(s, total); };
   const time_budget fits = steps_within(60 * s.minutes, *scratch, data, s.micro_batches, rule_of, interrupt_guard::requested);
   if (fits.steps == 0) {
@@ -106,7 +106,7 @@ int train(int count, char** values) {
   const std::string recipe_name =
       given.choice("recipe", {"main", "collapse", "ignored-state"}, "main",
                    "settings to start from; the last two fail as the first trainings of Huginn did");
-  const int threads = given.number("threads", gyre::thread_pool::default_threads(), "threads; they do not change the result");
+  const place where = read_place(given);
 
   // The task decides which recipe gives the defaults, so it is looked for before the other settings.
   bool hops = false;
@@ -132,16 +132,15 @@ int train(int count, char** values) {
   if (resume) compare(start, s, out);
 
   const interrupt_guard guard;
-  const gyre::cpu device(threads);
   const auto data = make_data(s);
-  s.steps = total_steps(s, device, *data), s.minutes = 0;
+  s.steps = total_steps(s, where, *data), s.minutes = 0;
   if (s.steps == 0) return 0;
-  const auto model = make_training(s, device, s.steps);
+  const auto model = make_training(s, where, s.steps);
   gyre::require(s.length <= model->context(), "train: --length is ", s.length, "; the context of ", s.model, " is ",
                 model->context(), " tokens");
   const std::size_t memory = model->plan(data->rows(), data->length());
-  std::cerr << s.model << ", " << thousands(static_cast<std::uint64_t>(model->parameters())) << " parameters, " << threads
-            << (threads == 1 ? " thread, " : " threads, ") << memory / 1000000 << " MB for passes\n";
+  std::cerr << s.model << ", " << thousands(static_cast<std::uint64_t>(model->parameters())) << " parameters, "
+            << description(where) << ", " << memory / 1000000 << " MB for passes\n";
   session_options options;
   options.folder = out, options.resume = resume, options.micro_batches = s.micro_batches;
   options.save_seconds = s.save_seconds, options.save_steps = s.save_steps;

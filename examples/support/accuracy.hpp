@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,15 +27,17 @@ class accuracy_meter {
     for (const gyre::batch& b : batches) {
       constexpr gyre::index vocabulary = Network::architecture_type::shape.vocab;
       const gyre::index tokens = b.rows * b.length;
-      logits_.resize(static_cast<std::size_t>(tokens * vocabulary));
+      const auto bytes = static_cast<std::size_t>(tokens * vocabulary) * sizeof(float);
+      if (!logits_ || logits_->size() < bytes) logits_.emplace(net_->device(), bytes);
+      const float* const logits = logits_->template as<float>();
       gyre::run_logits(*net_, memory_, gyre::batch_layout::uniform(b.rows, b.length), b.inputs, {}, depth,
-                       gyre::matrix_view<float>(logits_.data(), tokens, vocabulary));
+                       gyre::matrix_view<float>(logits_->template as<float>(), tokens, vocabulary));
       for (gyre::index row = 0; row < b.rows; ++row) {
         bool last_right = false, any = false;
         for (gyre::index i = row * b.length; i < (row + 1) * b.length; ++i) {
           const gyre::token target = b.targets[static_cast<std::size_t>(i)];
           if (target < 0) continue;
-          const auto scores = logits_.begin() + i * vocabulary;
+          const float* const scores = logits + i * vocabulary;
           last_right = std::max_element(scores, scores + vocabulary) - scores == target, any = true;
           right += last_right, ++result.answers;
         }
@@ -50,7 +53,7 @@ class accuracy_meter {
  private:
   const Network* net_;
   gyre::pass_memory<typename Network::backend_type> memory_;
-  std::vector<float> logits_;
+  std::optional<gyre::device_buffer<typename Network::backend_type>> logits_;  // the device's, which the host may read
 };
 
 }  // namespace examples

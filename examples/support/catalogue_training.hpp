@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models.hpp"
+#include "place.hpp"
 #include "settings.hpp"
 #include "training_data.hpp"
 #include "training_of.hpp"
@@ -39,29 +40,45 @@ inline any_schedule make_schedule(const settings& s) {
   return {gyre::warmup_constant_cooldown{s.warm_up, cools ? s.cooldown_start : 1, cools ? s.floor : 1}};
 }
 
-/// A new model of the catalogue with its trainer, in precision P. `total` as in make_depth.
-template <gyre::precision P>
-std::unique_ptr<training> make_training_in(const settings& s, const gyre::cpu& device, std::uint64_t total) {
+/// A new model with its trainer, in precision P. `total` as in make_depth.
+template <gyre::architecture A, gyre::precision P, gyre::backend B, gyre::optimizer Rule>
+std::unique_ptr<training> make_training_of(const Rule& rule, const settings& s, const B& device, std::uint64_t total) {
   gyre::trainer_options options;
   options.seed = gyre::seed{s.seed}, options.total_steps = total;
   options.clip = s.clip, options.state_scale = s.state_scale;
+  return std::make_unique<training_of<A, Rule, training, P, B>>(device, rule, make_depth(s, total), make_schedule(s), options);
+}
+inline gyre::adamw make_adamw(const settings& s) { return {.lr = s.lr, .decay = s.decay}; }
+/// A model of the catalogue with the rule of the settings.
+template <gyre::precision P, gyre::backend B>
+std::unique_ptr<training> make_training_in(const settings& s, const B& device, std::uint64_t total) {
   return models::visit(s.model, [&]<class A>() {
-    const auto with = [&](auto rule) -> std::unique_ptr<training> {
-      return std::make_unique<training_of<A, decltype(rule), training, P>>(device, std::move(rule), make_depth(s, total),
-                                                                           make_schedule(s), options);
-    };
+    const auto with = [&](const auto& rule) { return make_training_of<A, P>(rule, s, device, total); };
     if (s.optimizer == "muon")
       return with(gyre::muon{.lr = s.lr, .decay = s.decay, .others = {.lr = s.lr / 20, .decay = s.decay}});
     if (s.optimizer == "huginn_adam") return with(gyre::huginn_adam{.lr = s.lr, .running_start = s.running_start});
-    return with(gyre::adamw{.lr = s.lr, .decay = s.decay});
+    return with(make_adamw(s));
   });
 }
-/// In bf16_mixed; a unit of its own compiles these.
+// Units of their own compile these.
 std::unique_ptr<training> make_mixed_training(const settings& s, const gyre::cpu& device, std::uint64_t total);
+std::unique_ptr<training> make_simulated_training(const settings& s, std::uint64_t total);
+std::unique_ptr<training> make_cuda_training(const settings& s, std::uint64_t total);        // in fp32
+std::unique_ptr<training> make_mixed_cuda_training(const settings& s, std::uint64_t total);  // in bf16_mixed
 
-/// In the precision of the settings.
-inline std::unique_ptr<training> make_training(const settings& s, const gyre::cpu& device, std::uint64_t total) {
-  return s.precision == "bf16_mixed" ? make_mixed_training(s, device, total) : make_training_in<gyre::fp32>(s, device, total);
+/// In the precision of the settings. The backend is no setting: checkpoints of one go on with another.
+inline std::unique_ptr<training> make_training(const settings& s, const place& where, std::uint64_t total) {
+  const bool mixed = s.precision == "bf16_mixed";
+  if (where.backend == "simulated_cuda") return make_simulated_training(s, total);
+  if (where.backend == "cuda") {
+#if GYRE_PROGRAMS_WITH_CUDA
+    return mixed ? make_mixed_cuda_training(s, total) : make_cuda_training(s, total);
+#else
+    refuse_cuda();
+#endif
+  }
+  const gyre::cpu device(where.threads);
+  return mixed ? make_mixed_training(s, device, total) : make_training_in<gyre::fp32>(s, device, total);
 }
 
 }  // namespace examples

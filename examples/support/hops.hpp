@@ -40,14 +40,15 @@ class hops_training {
     const auto tokens = static_cast<std::size_t>(rows) * gyre::hops_task::length;
     std::vector<gyre::token> ids(tokens), answers(tokens);
     gyre::hops_task::fill(held_out_, static_cast<std::uint64_t>(hops), 0, hops, ids, answers);
-    std::vector<float> logits(tokens * gyre::hops_task::vocabulary);
+    gyre::device_buffer<gyre::cpu> memory_of_logits(net_.device(), tokens * gyre::hops_task::vocabulary * sizeof(float));
+    float* const logits = memory_of_logits.as<float>();
     gyre::pass_memory<gyre::cpu> memory(net_.device());
     gyre::run_logits(net_, memory, gyre::batch_layout::uniform(rows, gyre::hops_task::length), ids, {}, steps,
-                     gyre::matrix_view<float>(logits.data(), static_cast<gyre::index>(tokens), gyre::hops_task::vocabulary));
+                     gyre::matrix_view<float>(logits, static_cast<gyre::index>(tokens), gyre::hops_task::vocabulary));
     int right = 0, asked = 0;
     for (std::size_t i = 0; i < tokens; ++i) {
       if (answers[i] < 0) continue;
-      const auto row = logits.begin() + static_cast<std::ptrdiff_t>(i * gyre::hops_task::vocabulary);
+      const auto row = logits + static_cast<std::ptrdiff_t>(i * gyre::hops_task::vocabulary);
       right += std::max_element(row, row + gyre::hops_task::vocabulary) - row == answers[i];
       ++asked;
     }

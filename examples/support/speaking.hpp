@@ -140,12 +140,9 @@ inline found_checkpoint find_checkpoint(const std::filesystem::path& path) {
   return found;
 }
 
-template <gyre::architecture A, gyre::precision P>
-using speaking_network = gyre::network<A, gyre::cpu, P>;
-
 /// Writes the continuation to `out` as it comes, in whole characters, and what there is to say about it to `notes`.
-template <gyre::architecture A, gyre::precision P>
-void speak(const speaking_network<A, P>& net, const gyre::evaluation_settings& trained, const speaking_options& o,
+template <gyre::architecture A, gyre::backend B, gyre::precision P>
+void speak(const gyre::network<A, B, P>& net, const gyre::evaluation_settings& trained, const speaking_options& o,
            std::ostream& out, std::ostream& notes) {
   const std::vector<gyre::token> prompt = gyre::byte_tokens::encode(o.prompt, o.bos || o.prompt.empty());
   std::map<int, int> steps;
@@ -175,8 +172,8 @@ void speak(const speaking_network<A, P>& net, const gyre::evaluation_settings& t
 }
 
 /// Writes the log-likelihood of the continuation.
-template <gyre::architecture A, gyre::precision P>
-void score_continuation(const speaking_network<A, P>& net, const gyre::evaluation_settings& trained, const speaking_options& o,
+template <gyre::architecture A, gyre::backend B, gyre::precision P>
+void score_continuation(const gyre::network<A, B, P>& net, const gyre::evaluation_settings& trained, const speaking_options& o,
                         std::ostream& out) {
   const std::vector<gyre::token> prompt = gyre::byte_tokens::encode(o.prompt, o.bos || o.prompt.empty()),
                                  continuation = gyre::byte_tokens::encode(o.continuation);
@@ -189,5 +186,28 @@ void score_continuation(const speaking_network<A, P>& net, const gyre::evaluatio
       << " bytes, " << -result.total() / bytes / std::numbers::ln2 << " bits per byte\n";
   if (o.show_steps) out << steps_histogram(steps);
 }
+
+/// What the options ask of a checkpoint's model.
+template <gyre::architecture A, gyre::precision P, gyre::backend B>
+void speak_as(const B& device, const found_checkpoint& found, const speaking_options& o, std::ostream& out,
+              std::ostream& notes) {
+  const gyre::evaluation_settings trained = gyre::evaluation_of(found.folder);
+  gyre::network<A, B, P> net(device, gyre::seed{}, false);
+  gyre::load_weights(net, found.folder);
+  if (o.continuation.empty())
+    speak(net, trained, o, out, notes);
+  else
+    score_continuation(net, trained, o, out);
+}
+template <gyre::precision P, gyre::backend B>
+void speak_in(const B& device, const found_checkpoint& found, const speaking_options& o, std::ostream& out,
+              std::ostream& notes) {
+  models::visit(found.model, [&]<class A>() {
+    if constexpr (A::shape.vocab == gyre::byte_tokens::vocabulary) speak_as<A, P>(device, found, o, out, notes);
+  });
+}
+// Units of their own compile these.
+void speak_on_simulated_cuda(const found_checkpoint&, const speaking_options&, std::ostream& out, std::ostream& notes);
+void speak_on_cuda(const found_checkpoint&, const speaking_options&, bool mixed, std::ostream& out, std::ostream& notes);
 
 }  // namespace examples

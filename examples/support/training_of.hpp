@@ -16,13 +16,14 @@
 namespace examples {
 
 /// `Interface` is `training`, or what extends it.
-template <gyre::architecture A, gyre::optimizer Rule, class Interface = training, gyre::precision P = gyre::fp32>
+template <gyre::architecture A, gyre::optimizer Rule, class Interface = training, gyre::precision P = gyre::fp32,
+          gyre::backend B = gyre::cpu>
 class training_of : public Interface {
  public:
-  using network_type = gyre::network<A, gyre::cpu, P>;
+  using network_type = gyre::network<A, B, P>;
   using trainer_type = gyre::trainer<network_type, Rule, any_depth, any_schedule>;
 
-  training_of(gyre::cpu device, Rule rule, any_depth depth, any_schedule schedule, gyre::trainer_options options)
+  training_of(B device, Rule rule, any_depth depth, any_schedule schedule, gyre::trainer_options options)
       : net_(std::move(device), options.seed),
         trainer_(net_, std::move(rule), std::move(depth), std::move(schedule), options) {}
 
@@ -52,7 +53,7 @@ class training_of : public Interface {
   double flops(gyre::index rows, gyre::index length, gyre::depth_draw draw) const override {
     gyre::batch_layout layout;
     layout.assign_uniform(rows, length);
-    return gyre::plan_pass<A, gyre::cpu, P>(layout, draw, true).total().product_flops;
+    return gyre::plan_pass<A, B, P>(layout, draw, true).total().product_flops;
   }
   std::size_t plan(gyre::index rows, gyre::index length) override {
     const gyre::pass_plan& plan = trainer_.plan(rows, length);
