@@ -133,7 +133,7 @@ inline found_checkpoint find_checkpoint(const std::filesystem::path& path) {
       found.model = settings["model"].string();
   for (const std::string_view name : models::names())
     if (found.model.empty() &&
-        models::visit(name, []<class A>() { return gyre::fingerprint<A>(); }) == state["fingerprint"].string())
+        models::visit(name, [&]<class A>() { return gyre::fingerprint<A>(); }) == state["fingerprint"].string())
       found.model = name;
   gyre::require(!found.model.empty(), file.string(), ": the architecture of fingerprint ", state["fingerprint"].string(),
                 " is none that this program knows");
