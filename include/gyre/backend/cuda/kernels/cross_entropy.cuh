@@ -11,13 +11,14 @@ GYRE_BEGIN
 
 namespace detail {
 
-/// Threads of a row's block. Long rows get as many as there may be: then so few rows are in progress at once that their second
-/// reading finds them in the caches (2 blocks on each of 132 processors: 34 MB in bf16 for a vocabulary of 65,536, of an H100's
-/// 50).
-inline constexpr unsigned cross_entropy_threads = 128, cross_entropy_threads_of_long_rows = 1024;
-/// Blocks of a processor that registers are kept for: all 2,048 threads in float; in double that many would spill.
+/// Threads of a row's block. Of long rows two blocks fill a processor: then so few rows are in progress at once that their
+/// second reading finds them in the caches (2 blocks on each of 132 processors: 34 MB in bf16 for a vocabulary of 65,536, of an
+/// H100's 50).
+inline constexpr unsigned cross_entropy_threads = 128, cross_entropy_threads_of_long_rows = 768;
+/// Blocks of a processor that registers are kept for: in float 1,536 threads, which are all that compute capabilities 8.6, 8.9
+/// and 12 have, where ptxas refuses to keep registers for more; in double that many would spill.
 template <unsigned Threads, class S>
-inline constexpr unsigned cross_entropy_blocks = sizeof(S) == 4 ? 2048 / Threads : 1;
+inline constexpr unsigned cross_entropy_blocks = sizeof(S) == 4 ? 1536 / Threads : 1;
 inline constexpr index cross_entropy_long_row = 4096;  // elements
 
 /// Calls f(at, pack) for all elements of a row, in packs but for those before the first whole one and behind the last: `at` is
