@@ -1,6 +1,7 @@
 // Several numbers of a row in one access: 16 bytes where they are aligned.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include <gyre/backend/cuda/kernels/device.cuh>
@@ -24,9 +25,14 @@ template <int Width, class T>
 GYRE_DEVICE pack<T, Width> load_pack(const T* from) {
   return *reinterpret_cast<const pack<T, Width>*>(from);
 }
+/// At once: of an assignment nvcc may make stores of single numbers, where they come straight from a load or are one of two
+/// packs.
 template <int Width, class T>
 GYRE_DEVICE void store_pack(T* to, const pack<T, Width>& x) {
-  *reinterpret_cast<pack<T, Width>*>(to) = x;
+  if constexpr (sizeof(x) == sizeof(uint4))
+    __stcg(reinterpret_cast<uint4*>(to), std::bit_cast<uint4>(x));
+  else
+    *reinterpret_cast<pack<T, Width>*>(to) = x;
 }
 
 template <int Width, class T>

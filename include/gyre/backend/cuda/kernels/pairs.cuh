@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 
 #include <gyre/backend/cuda/kernels/packs.cuh>
@@ -40,9 +39,8 @@ GYRE_DEVICE pack<T, Pack> load_up_to(const T* from, index count) {
 }
 template <int Pack, class T>
 GYRE_DEVICE void store_up_to(T* to, index count, const pack<T, Pack>& x) {
-  if constexpr (sizeof(x) == sizeof(uint4))
-    // Of an assignment nvcc makes stores of single numbers where they come straight from a load.
-    if (count >= Pack) return __stcg(reinterpret_cast<uint4*>(to), std::bit_cast<uint4>(x));
+  if constexpr (Pack > 1)
+    if (count >= Pack) return store_pack(to, x);
   GYRE_UNROLL for (int n = 0; n < Pack; ++n) {
     if (n < count) to[n] = x.at[n];
   }

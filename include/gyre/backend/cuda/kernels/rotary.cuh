@@ -44,7 +44,7 @@ GYRE_DEVICE void store_elements(T* to, const pack<T, Width>& x) {
 
 /// x = R(position) (x + bias), with `sign` -1 the transposed rotation. positions null: angles of position 0 for every row.
 template <bool Packed, bool HalfSplit, class T, class S>
-GYRE_KERNEL void __launch_bounds__(rotary_threads)
+GYRE_KERNEL void __launch_bounds__(rotary_threads, 2)
     turn_pairs(matrix_view<T> x, const T* bias, const std::int32_t* positions, const S* table, index heads, index width,
                compute_t<T> sign, rotary_grid grid) {
   using C = compute_t<T>;
