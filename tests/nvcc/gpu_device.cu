@@ -1,15 +1,32 @@
 // What gpu_device adds to kernels: memory, staged arrays, products, sorting, graphs.
 #include <algorithm>
+#include <iostream>
 #include <numeric>
 #include <vector>
 
+#include "nvcc/gpu_calls.hpp"
+#include "nvcc/on_gpu.hpp"
 #include "nvcc/products.hpp"
-#include "suite.hpp"
 
 namespace gyre_test {
 
+gpu_memory::gpu_memory() : device_(std::make_shared<gyre::cuda>()) {}
+std::byte* gpu_memory::allocate(std::size_t bytes) { return static_cast<gyre::cuda*>(device())->allocate(bytes); }
+void gpu_memory::deallocate(std::byte* memory, std::size_t bytes) noexcept {
+  static_cast<gyre::cuda*>(device())->deallocate(memory, bytes);
+}
+void gpu_memory::finish() { static_cast<gyre::cuda*>(device())->finish(); }
+index gpu_memory::add_scaled_backward_workspace(index rows) { return gyre::cuda::add_scaled_backward_workspace(rows); }
+index gpu_memory::rms_norm_backward_workspace(index rows, index cols) {
+  return gyre::cuda::rms_norm_backward_workspace(rows, cols);
+}
+index gpu_memory::column_sum_workspace(index rows, index cols) { return gyre::cuda::column_sum_workspace(rows, cols); }
+index gpu_memory::attention_backward_workspace(index rows, gyre::attention_shape shape) {
+  return gyre::cuda::attention_backward_workspace(rows, shape);
+}
+
 TEST_CASE("there is a GPU", "[cuda]") {
-  std::optional<gyre::cuda> device = gpu();
+  std::optional<gyre::cuda> device = on_gpu<gyre::cuda>();
   if (!device) return;
   cudaDeviceProp properties{};
   REQUIRE(cudaGetDeviceProperties(&properties, device->device().number()) == cudaSuccess);
@@ -18,7 +35,7 @@ TEST_CASE("there is a GPU", "[cuda]") {
 }
 
 TEMPLATE_TEST_CASE("products of gpu_device, in both orders of storage", "[cuda]", float, double) {
-  std::optional<gyre::cuda> device = gpu();
+  std::optional<gyre::cuda> device = on_gpu<gyre::cuda>();
   if (!device) return;
   check_products<TestType, TestType>(*device, 7, 33, 5);
   check_products<TestType, TestType>(*device, 1, 1, 1);
@@ -26,7 +43,7 @@ TEMPLATE_TEST_CASE("products of gpu_device, in both orders of storage", "[cuda]"
 }
 
 TEST_CASE("products of gpu_device in bf16 are summed in fp32", "[cuda]") {
-  std::optional<gyre::cuda> device = gpu();
+  std::optional<gyre::cuda> device = on_gpu<gyre::cuda>();
   if (!device) return;
   check_products<__nv_bfloat16, float>(*device, 7, 33, 5);
   check_products<__nv_bfloat16, __nv_bfloat16>(*device, 7, 33, 5);
@@ -40,7 +57,7 @@ TEST_CASE("products of gpu_device in bf16 are summed in fp32", "[cuda]") {
 }
 
 TEST_CASE("gpu_device sorts pairs stably", "[cuda]") {
-  std::optional<gyre::cuda> device = gpu();
+  std::optional<gyre::cuda> device = on_gpu<gyre::cuda>();
   if (!device) return;
   for (const auto& [count, bits] : {std::pair<index, int>{0, 3}, {1, 0}, {1000, 3}, {40000, 17}}) {
     numbers<std::int32_t> keys(*device, count), values(*device, count), sorted_keys(*device, count),
@@ -59,7 +76,7 @@ TEST_CASE("gpu_device sorts pairs stably", "[cuda]") {
 }
 
 TEST_CASE("arrays of the host are staged as many times as the ring comes round, and of any size", "[cuda]") {
-  std::optional<gyre::cuda> device = gpu();
+  std::optional<gyre::cuda> device = on_gpu<gyre::cuda>();
   if (!device) return;
   constexpr index rows = 20000;
   numbers<float> x(*device, rows), y(*device, rows);
@@ -79,7 +96,7 @@ TEST_CASE("arrays of the host are staged as many times as the ring comes round, 
 }
 
 TEST_CASE("a captured graph runs again what was called, and what it cannot is refused", "[cuda]") {
-  std::optional<gyre::cuda> device = gpu();
+  std::optional<gyre::cuda> device = on_gpu<gyre::cuda>();
   if (!device) return;
   numbers<float> x(*device, 900), y(*device, 900);
   for (index i = 0; i < 900; ++i) x[i] = static_cast<float>(i);
@@ -114,7 +131,7 @@ TEST_CASE("a captured graph runs again what was called, and what it cannot is re
 }
 
 TEST_CASE("devices are independent, and the thread's current one stays", "[cuda]") {
-  std::optional<gyre::cuda> device = gpu();
+  std::optional<gyre::cuda> device = on_gpu<gyre::cuda>();
   if (!device) return;
   int count = 0, current = -1;
   REQUIRE(cudaGetDeviceCount(&count) == cudaSuccess);
@@ -132,7 +149,7 @@ TEST_CASE("devices are independent, and the thread's current one stays", "[cuda]
 }
 
 TEST_CASE("memory that a GPU does not have is refused with numbers", "[cuda]") {
-  std::optional<gyre::cuda> device = gpu();
+  std::optional<gyre::cuda> device = on_gpu<gyre::cuda>();
   if (!device) return;
   CHECK_THROWS_WITH(device->allocate(std::size_t{1} << 50), Catch::Contains("out of memory: 1125899906842624 bytes"));
 }

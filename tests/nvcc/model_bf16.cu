@@ -1,0 +1,8 @@
+#include "model.hpp"
+
+TEST_CASE("a model like Huginn trains and speaks on a GPU in bf16_mixed", "[cuda]") {
+  gyre_test::check_model<gyre_test::huginn_like, gyre::bf16_mixed>();
+}
+TEST_CASE("a model like Dreamer trains and speaks on a GPU in bf16_mixed", "[cuda]") {
+  gyre_test::check_model<gyre_test::dreamer_like, gyre::bf16_mixed>();
+}

@@ -1,7 +1,0 @@
-#include "suite.hpp"
-
-using gyre::operation;
-
-TEST_CASE("cuda on a GPU agrees with the reference: routing, loss, states and updates, double", "[cuda]") {
-  gyre_test::check_suite<double, operation::route, operation::count>();
-}
