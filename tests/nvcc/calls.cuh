@@ -43,6 +43,7 @@ struct calls_in {
   static auto rows() {
     return std::array{held<operation::fill, out, T>(),
                       held<operation::copy, wide_in, out>(),
+                      held<operation::copy, in, wide_out>(),
                       held<operation::add, in, out>(),
                       held<operation::add_scaled, in, const T*, out>(),
                       held<operation::add_scaled_backward, in, const T*, in, out, S*, S*>(),
@@ -65,6 +66,7 @@ struct calls_in {
   }
   static auto products() {
     return std::array{held<operation::product, in, weight, out, bool>(),
+                      held<operation::product, in, weight, wide_out, bool>(),
                       held<operation::product_input_gradient, in, weight, out, bool>(),
                       held<operation::product_weight_gradient, in, in, wide_out>(),
                       held<operation::grouped_product, in, weight, groups, out, bool>(),
