@@ -1,4 +1,3 @@
-// kernels: attention_backward.cuh, attention_tile.cuh
 #include "attention.hpp"
 
 using gyre::operation;

@@ -1,10 +1,10 @@
-// kernels: attention_bf16.cuh, attention_backward_bf16.cuh, attention_tile_bf16.cuh
 // Attention of cuda in bf16, on emulated tensor cores and without, against fp64.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "suite.hpp"
@@ -58,9 +58,9 @@ struct bf16_case {
 }  // namespace
 
 TEST_CASE("attention of cuda in bf16 agrees with fp64", "[cuda_kernels]") {
-  for (const bf16_case& c :
-       {bf16_case{131, 1, 1, 64}, bf16_case{45, 2, 3, 128}, bf16_case{7, 1, 5, 64}, bf16_case{40, 1, 1, 40},
-        bf16_case{40, 1, 2, 64, 1}, bf16_case{290, 1, 1, 64}, bf16_case{20, 1, 1, 256}}) {
+  for (const bf16_case& c : {bf16_case{131, 1, 1, 64}, bf16_case{45, 2, 3, 128}, bf16_case{7, 1, 5, 64},
+                             bf16_case{40, 1, 1, 40}, bf16_case{40, 1, 2, 64, 1}, bf16_case{290, 1, 1, 64},
+                             bf16_case{20, 1, 1, 256}, bf16_case{18, 1, 17, 64}, bf16_case{65, 1, 1, 64}}) {
     CAPTURE(c.length, c.kv_heads, c.group, c.width, c.offset);
     gyre_test::shuffled_cuda device;
     const gyre::index heads = c.kv_heads * c.group, wide = heads * c.width, narrow = c.kv_heads * c.width;
@@ -112,7 +112,8 @@ TEST_CASE("attention of cuda in bf16 agrees with fp64", "[cuda_kernels]") {
 
 TEST_CASE("gradients of attention of cuda in bf16 agree with fp64", "[cuda_kernels]") {
   for (const bf16_case& c : {bf16_case{131, 1, 1, 64}, bf16_case{45, 2, 3, 128}, bf16_case{15, 1, 5, 64},
-                             bf16_case{40, 1, 1, 40}, bf16_case{40, 1, 2, 64, 1}, bf16_case{20, 1, 1, 256}}) {
+                             bf16_case{40, 1, 1, 40}, bf16_case{40, 1, 2, 64, 1}, bf16_case{20, 1, 1, 256},
+                             bf16_case{65, 1, 1, 64}, bf16_case{18, 1, 16, 64}, bf16_case{18, 1, 15, 64}}) {
     CAPTURE(c.length, c.kv_heads, c.group, c.width, c.offset);
     gyre_test::shuffled_cuda device;
     const gyre::index heads = c.kv_heads * c.group, wide = heads * c.width, narrow = c.kv_heads * c.width;
@@ -253,4 +254,44 @@ TEST_CASE("gradients of attention of cuda in bf16 see nothing of other rows", "[
     CHECK(std::isnan(dk.at(cut - 1, 0)));
   });
   device.deallocate(lse_memory, bytes), device.deallocate(dot_memory, bytes);
+}
+
+TEST_CASE("attention of cuda in bf16 leaves out past tokens that ran too few steps", "[cuda_kernels]") {
+  const gyre::index past = 70, count = 3, length = past + count, width = 64, wide = 3 * width;
+  const gyre::attention_shape shape{3, 1, width, 0.125};
+  gyre_test::shuffled_cuda device;
+  bf16_rows q(device, count, wide, 1, 0), o(device, count, wide, 2, 0), cache(device, 2 * length, width, 3, 0);
+  std::vector<std::int32_t> steps_run;
+  for (gyre::index i = 0; i < past; ++i) {
+    steps_run.push_back(static_cast<std::int32_t>(i % 3));
+    if (i % 3 <= 1) cache.spoil(i, i + 1), cache.spoil(length + i, length + i + 1);  // a key, and a value, that nobody sees
+  }
+  const auto widened = [](const bf16_rows& x) {
+    std::vector<float> y;
+    for (gyre::index i = 0; i < x.view().rows; ++i)
+      for (gyre::index j = 0; j < x.view().cols; ++j) y.push_back(static_cast<float>(x.at(i, j)));
+    return y;
+  };
+  std::vector<float> wide_q = widened(q), wide_cache = widened(cache), exact(static_cast<std::size_t>(count * wide));
+  gyre::batch_layout rows;
+  rows.add(count, past, 0);
+  const auto attend = [&](auto& backend, auto from, auto* memory, auto to) {
+    using T = std::remove_pointer_t<decltype(memory)>;
+    const std::vector<gyre::cache_lane<T>> lanes{{memory, length, steps_run.data()}};
+    backend.cached_attention(from, rows, std::span<const gyre::cache_lane<T>>(lanes), gyre::index{0}, shape, 1, to);
+  };
+  gyre::reference reference;
+  attend(reference, gyre::matrix_view<const float>(wide_q.data(), count, wide), wide_cache.data(),
+         gyre::matrix_view<float>(exact.data(), count, wide));
+  attend(device, q.read(), cache.view().data, o.view());
+  float most = 0;  // of the values seen
+  for (const float x : wide_cache)
+    if (std::fabs(x) > most) most = std::fabs(x);
+  // Weights and the result are rounded to bf16, by 2^-8 of them each; fp32's errors are below a hundredth of that.
+  double worst = 0;
+  for (gyre::index i = 0; i < count; ++i)
+    for (gyre::index j = 0; j < wide; ++j)
+      worst = (std::max)(worst, std::fabs(o.at(i, j) - static_cast<double>(exact[static_cast<std::size_t>(i * wide + j)])));
+  CHECK(worst <= 2.02 * std::ldexp(1, -8) * static_cast<double>(most));
+  CHECK(worst > 0);
 }

@@ -1,4 +1,3 @@
-// kernels: attention.cuh, attention_tile.cuh
 // What attention promises to the bit: nothing of a later row reaches an earlier one, and training, prefill and decoding agree.
 #include <cmath>
 #include <cstring>

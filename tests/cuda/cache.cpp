@@ -1,4 +1,3 @@
-// kernels: cache.cuh
 #include "suite.hpp"
 
 using gyre::operation;

@@ -1,4 +1,3 @@
-// kernels: attention.cuh
 #include "attention.hpp"
 
 using gyre::operation;

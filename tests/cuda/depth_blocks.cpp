@@ -1,4 +1,3 @@
-// kernels: depth_attention.cuh
 // Depth attention beyond what trials reach: more slots and features than a warp has lanes or a pass, bf16, scores that are not
 // finite, memory that ends with the operands, offsets beyond 2^31.
 #include "device_matrix.hpp"
@@ -94,6 +93,7 @@ void check_memory() {
 }  // namespace
 
 TEMPLATE_TEST_CASE("depth attention of cuda crosses warps and passes", "[cuda_kernels]", float, double) {
+  check_sizes<TestType>(3, 0, 1, 2, 5);  // no slot: zeros
   check_sizes<TestType>(2, 32, 1, 2, 5);
   check_sizes<TestType>(2, 33, 2, 1, 129);
   check_sizes<TestType>(1, 70, 1, 3, 40);

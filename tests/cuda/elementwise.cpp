@@ -1,4 +1,3 @@
-// kernels: elementwise.cuh, device.cuh, packs.cuh
 #include "trials.hpp"
 
 using gyre::operation;
@@ -15,6 +14,5 @@ TEMPLATE_TEST_CASE("rows of several blocks agree with the reference", "[cuda_ker
     gyre_test::check_trial<TestType, operation::gather>({{"rows", 3}, {"source", 2}, {"cols", cols}, {"gap", 3}});
   }
   gyre_test::check_trial<TestType, operation::add_scaled_backward>({{"rows", 3}, {"cols", 1028}});
-  if (!gyre::simt::machine::watches_accesses())  // more rows than warps
-    gyre_test::check_trial<TestType, operation::add_scaled_backward>({{"rows", 8 * 512 + 3}, {"cols", 1}});
+  gyre_test::check_trial<TestType, operation::add_scaled_backward>({{"rows", 8 * 512 + 3}, {"cols", 1}});  // more than warps
 }

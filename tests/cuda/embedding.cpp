@@ -1,4 +1,3 @@
-// kernels: embedding.cuh
 #include "trials.hpp"
 
 using gyre::operation;

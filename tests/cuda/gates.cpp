@@ -1,4 +1,3 @@
-// kernels: gates.cuh, elementwise.cuh
 #include "trials.hpp"
 
 using gyre::operation;

@@ -1,4 +1,3 @@
-// kernels: grouped_product.cuh, product_tile.cuh
 // Grouped products beyond what trials reach: bf16, matrices that lie as aligned copies need them, memory that ends where the
 // operands do, rows among others, offsets beyond 2^31.
 #include "device_matrix.hpp"

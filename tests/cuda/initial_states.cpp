@@ -1,4 +1,3 @@
-// kernels: random_normal.cuh
 #include "trials.hpp"
 
 #include <array>

@@ -1,4 +1,3 @@
-// kernels: cross_entropy.cuh, sums.cuh
 #include "trials.hpp"
 
 #include <cmath>

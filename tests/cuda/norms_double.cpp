@@ -1,4 +1,3 @@
-// kernels: norms.cuh, column_sums.cuh, packs.cuh, device.cuh
 #include "norms.hpp"
 
 TEST_CASE("norms of cuda agree with the reference, double", "[cuda_kernels]") { gyre_test::check_norms<double>(); }

@@ -1,4 +1,3 @@
-// kernels: route.cuh, router_loss.cuh
 #include "suite.hpp"
 
 using gyre::operation;

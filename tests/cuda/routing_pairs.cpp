@@ -1,4 +1,3 @@
-// kernels: pairs.cuh, group_pairs.cuh, scan.cuh
 // Sorting and moving of pairs: sizes at which units, tiles and shares of columns end, pairs that name no expert, rows of bf16.
 #include "trials.hpp"
 
@@ -25,7 +24,9 @@ X* on(shuffled_cuda& device, const std::vector<X>& values) {
 TEST_CASE("cuda sorts pairs whose counts fill one tile, several tiles of one block, and several blocks", "[cuda_kernels]") {
   check_trial<float, operation::group_pairs>({{"rows", 700}, {"experts", 7}, {"active", 2}});      // 6 units, 42 counts
   check_trial<float, operation::group_pairs>({{"rows", 4500}, {"experts", 129}, {"active", 1}});   // 18 units, 2322 counts
+  check_trial<float, operation::group_pairs>({{"rows", 4300}, {"experts", 241}, {"active", 1}});   // 17 units, 4097 counts
   check_trial<float, operation::group_pairs>({{"rows", 4600}, {"experts", 257}, {"active", 1}});   // 18 units, 4626 counts
+  check_trial<float, operation::group_pairs>({{"rows", 1000}, {"experts", 4096}, {"active", 1}});  // all that one block takes
   check_trial<float, operation::group_pairs>({{"rows", 3000}, {"experts", 4096}, {"active", 1}});  // 3 units, 12288 counts
 }
 
@@ -40,7 +41,7 @@ TEST_CASE("rows travel to experts and back on cuda where warps share columns and
 
 TEST_CASE("a pair that names no expert goes to the nearest on cuda", "[cuda_kernels]") {
   shuffled_cuda device;
-  const std::vector<std::int32_t> chosen{1, -7, 3, 2, 1 << 30, 0}, nothing(6);
+  const std::vector<std::int32_t> chosen{1, -1, 3, 2, 1 << 30, 0}, nothing(6);
   std::int32_t *const offsets = on(device, nothing), *const place = on(device, nothing), *const source = on(device, nothing);
   device.group_pairs(on(device, chosen), 6, 3, offsets, place, source);
   device.finish();

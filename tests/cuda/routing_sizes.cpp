@@ -1,4 +1,3 @@
-// kernels: route.cuh, router_loss.cuh, scan.cuh
 // Choices among many experts, losses of long sequences, and calls that are refused.
 #include "trials.hpp"
 

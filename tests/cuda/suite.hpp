@@ -3,6 +3,7 @@
 
 #include <gyre/parity/catch.hpp>
 
+#include <cstdlib>
 #include <string>
 
 #include <gyre/backend/cuda.hpp>
@@ -37,7 +38,8 @@ void check_operation(gyre::index trials) {
   shuffled_cuda right;
   const parity::suite_options options{.seed = 100,
                                       .trials = gyre::simt::machine::watches_accesses() ? (trials + 2) / 3 : trials,
-                                      .program = "./run parity --right simulated_cuda"};
+                                      .program = "./run parity --right simulated_cuda",
+                                      .shrinks = std::getenv("GYRE_FAULT") == nullptr};  // tests/mutants: nobody reads it
   const parity::outcome o = parity::run_check(parity::check_of<Op, T>(left, right), options);
   INFO(gyre::operation_names[static_cast<std::size_t>(Op)]);
   INFO(o.failure);

@@ -1,4 +1,3 @@
-// kernels: updates.cuh, sums.cuh
 #include "trials.hpp"
 
 using gyre::operation;

@@ -44,6 +44,7 @@ struct suite_options {
   std::uint64_t seed = 1;
   index trials = 12;                     // of every operation
   std::string program = "./run parity";  // what a report tells the user to start
+  bool shrinks = true;                   // whether a smaller trial that fails too is looked for
 };
 
 template <class T>
@@ -111,8 +112,8 @@ inline outcome run_check(const check& c, const suite_options& options = {}) {
       const std::vector<finding> found = c.run(less).findings;
       return std::any_of(found.begin(), found.end(), [&](const finding& f) { return f.what == kind; });
     };
-    o.smallest = shrink(t, c.dimensions, fails);
-    o.failure = c.run(o.smallest);
+    o.smallest = options.shrinks ? shrink(t, c.dimensions, fails) : t;
+    o.failure = options.shrinks ? c.run(o.smallest) : r;
     if (o.failure.passed()) o.failure = r, o.smallest = t;  // a fault that comes and goes
     o.failure.command = options.program + " " + o.smallest.text();
   }
