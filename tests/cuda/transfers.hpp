@@ -85,9 +85,14 @@ inline std::string plain_name(const std::string& kernel) {
   return name.substr(name.rfind(':') + 1);
 }
 
+#ifndef GYRE_COUNTS_TRANSFERS
+#define GYRE_COUNTS_TRANSFERS 1  // 0: for programs without debug information, which has the kernels' names
+#endif
+
 /// Counts the transfers of one call, of usual sizes but for those given, whose results other trials judge.
 template <class T, gyre::operation Op, class Right>
 void check_transfers(Right& right, std::initializer_list<std::pair<std::string_view, gyre::index>> sizes = {}) {
+  if (!GYRE_COUNTS_TRANSFERS) return;
   namespace parity = gyre::parity;
   gyre::reference left;
   gyre::simt::machine& machine = right.device().machine();

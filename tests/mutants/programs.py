@@ -10,7 +10,7 @@ import sys
 
 root = pathlib.Path(__file__).resolve().parents[2]
 # -O0: no local copy is optimised away before it is seen, and compiling takes longer than running. Without -g: reports are not read.
-flags = ["-std=c++20", "-O0", "-w"]
+flags = ["-std=c++20", "-O0", "-w", "-DGYRE_COUNTS_TRANSFERS=0"]
 watching = ["-fsanitize=thread,alignment", "--param", "tsan-instrument-func-entry-exit=0"]
 
 
