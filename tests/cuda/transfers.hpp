@@ -39,7 +39,7 @@ inline constexpr transfer_budget transfer_budgets[] = {
     {"dot_rows"},
     {"embed_backward_rows", 1.62},  // bf16 beside float: eight elements of a lane are two packs of the gradient
     {"embed_rows"},
-    {"extend_cache", 1.13},      // of states an odd number of scalars apart
+    {"extend_cache", 1.26},      // of states an odd number of scalars apart
     {"for_each_element", 1.27},  // integers one at a time, where the first is not at a sector's begin
     {"for_each_pack"},
     {"join_parts", 1.12},     // two numbers beside the sums of each part

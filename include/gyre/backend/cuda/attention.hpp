@@ -77,21 +77,21 @@ struct cuda_attention {
   template <class T>
   void cached_attention(matrix_view<const T> q, const batch_layout& layout, std::span<const cache_lane<T>> lanes, index cursor,
                         attention_shape shape, int step, matrix_view<T> o) {
-    steps_.clear();
+    steps_.clear(), steps_begin_.clear();
     std::size_t number = 0;
     for (const sequence_span& s : layout.sequences()) {
       const std::int32_t* const run = lanes[number++].steps_run;
+      steps_begin_.push_back(steps_.size());
       if (run != nullptr) steps_.insert(steps_.end(), run, run + s.past);
     }
-    const std::int32_t* steps = device().stage(std::span<const std::int32_t>(steps_));
+    const std::int32_t* const steps = device().stage(std::span<const std::int32_t>(steps_));
     const index width = shape.kv_heads * shape.width;
     const auto source = [&](std::size_t n, const sequence_span& s) {
       const cache_lane<T>& lane = lanes[n];
       const T* const keys = lane.base + cursor * lane.capacity;
       const bool skips = lane.steps_run != nullptr && s.past > 0;
-      const attention_task t{keys, keys + width * lane.capacity, skips ? steps : nullptr, 0, s.past, 0, 0, 0, 0, 0};
-      if (skips) steps += s.past;
-      return t;
+      return attention_task{
+          keys, keys + width * lane.capacity, skips ? steps + steps_begin_[n] : nullptr, 0, s.past, 0, 0, 0, 0, 0};
     };
     attention_operands<T, compute_t<T>> x{q, o, nullptr, width, width};
     x.step = step;
@@ -101,8 +101,8 @@ struct cuda_attention {
  private:
   auto& device() { return static_cast<Backend&>(*this).device(); }
 
-  /// source(n, sequence) says where the keys and values of sequence n are; x has q, o, lse, the strides and the step.
-  /// `divides`: the keys of few queries go to several blocks.
+  /// source(n, sequence) says, each time it is asked, where the keys and values of sequence n are; x has q, o, lse, the strides and
+  /// the step. `divides`: the keys of few queries go to several blocks.
   template <class T, class S, class Source>
   void attend_all(const char* call, const batch_layout& layout, attention_shape shape, Source source,
                   attention_operands<T, S> x, bool divides) {
@@ -166,7 +166,8 @@ struct cuda_attention {
   }
 
   attention_plan plan_;
-  std::vector<std::int32_t> steps_;
+  std::vector<std::int32_t> steps_;       // of all lanes
+  std::vector<std::size_t> steps_begin_;  // where those of a lane begin
 };
 
 }  // namespace detail
