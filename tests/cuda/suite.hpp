@@ -46,8 +46,8 @@ void check_operation(gyre::index trials) {
   CHECK(o.passed());
   CHECK(o.worst.excess <= 1);
   CHECK(o.elements > 0);
-  if constexpr (sizeof(T) < 8 && Op != gyre::operation::product && Op != gyre::operation::product_input_gradient &&
-                Op != gyre::operation::product_weight_gradient)  // no kernels of ours
+  constexpr bool has_kernels = !gyre::operation_names[static_cast<std::size_t>(Op)].starts_with("product");  // cuBLAS's
+  if constexpr (has_kernels && sizeof(T) < 8)
     if (gyre::simt::machine::watches_accesses()) check_transfers<T, Op>(right);
 }
 
