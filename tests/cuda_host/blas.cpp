@@ -14,6 +14,8 @@ struct handle {
   cudaStream_t stream;
   void* workspace;
   cublasMath_t math;
+  cublasPointerMode_t pointers;
+  cublasAtomicsMode_t atomics;
 };
 handle& of(cublasHandle_t h) { return *reinterpret_cast<handle*>(h); }
 cublasStatus_t status_of(const char* call, cublasHandle_t h) {
@@ -70,11 +72,29 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t h, void* workspace, std::siz
   of(h).workspace = workspace;
   return status_of("cublasSetWorkspace", h);
 }
-cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t h, cublasPointerMode_t) { return status_of("cublasSetPointerMode", h); }
-cublasStatus_t cublasSetAtomicsMode(cublasHandle_t h, cublasAtomicsMode_t) { return status_of("cublasSetAtomicsMode", h); }
+cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t h, cublasPointerMode_t mode) {
+  of(h).pointers = mode;
+  return status_of("cublasSetPointerMode", h);
+}
+cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t h, cublasPointerMode_t* to) {
+  *to = of(h).pointers;
+  return status_of("cublasGetPointerMode", h);
+}
+cublasStatus_t cublasSetAtomicsMode(cublasHandle_t h, cublasAtomicsMode_t mode) {
+  of(h).atomics = mode;
+  return status_of("cublasSetAtomicsMode", h);
+}
+cublasStatus_t cublasGetAtomicsMode(cublasHandle_t h, cublasAtomicsMode_t* to) {
+  *to = of(h).atomics;
+  return status_of("cublasGetAtomicsMode", h);
+}
 cublasStatus_t cublasSetMathMode(cublasHandle_t h, cublasMath_t mode) {
   of(h).math = mode;
   return status_of("cublasSetMathMode", h);
+}
+cublasStatus_t cublasGetMathMode(cublasHandle_t h, cublasMath_t* to) {
+  *to = of(h).math;
+  return status_of("cublasGetMathMode", h);
 }
 const char* cublasGetStatusName(cublasStatus_t) { return "CUBLAS_STATUS_OF_THE_STAND_IN"; }
 const char* cublasGetStatusString(cublasStatus_t) { return "made to fail"; }
@@ -93,7 +113,9 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t h, cublasOperation_t ta, cublasOpe
   if (!in_memory(a, rows_a, cols_a, lda, at) || !in_memory(b, rows_b, cols_b, ldb, bt) || !in_memory(c, m, n, ldc, ct))
     refuse("cublasGemmEx: a matrix reaches beyond its memory");
   if (of(h).workspace == nullptr) refuse("cublasGemmEx without a workspace of the backend's");
-  if (of(h).math != CUBLAS_DEFAULT_MATH || compute != (at == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F))
+  constexpr unsigned exact = unsigned{CUBLAS_DEFAULT_MATH} | unsigned{CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION};
+  if (static_cast<unsigned>(of(h).math) != exact || of(h).atomics != CUBLAS_ATOMICS_NOT_ALLOWED ||
+      of(h).pointers != CUBLAS_POINTER_MODE_HOST || compute != (at == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F))
     refuse("cublasGemmEx in less than the precision of its operands");
   ++now().products;
   {

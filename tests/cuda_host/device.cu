@@ -124,6 +124,9 @@ TEST_CASE("the user's stream and handle are used and given back", "[cuda]") {
   cudaStreamCreateWithFlags(&before, 0);
   cublasCreate(&handle);
   cublasSetStream(handle, before);
+  cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH);
+  cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE);
+  cublasSetAtomicsMode(handle, CUBLAS_ATOMICS_ALLOWED);
   {
     gyre::cuda device = device_with({.stream = stream, .blas = handle});
     CHECK(now().streams.size() == 2);
@@ -133,6 +136,15 @@ TEST_CASE("the user's stream and handle are used and given back", "[cuda]") {
   }
   cublasGetStream(handle, &after);
   CHECK(after == before);
+  cublasMath_t math{};
+  cublasPointerMode_t pointers{};
+  cublasAtomicsMode_t atomics{};
+  cublasGetMathMode(handle, &math);
+  cublasGetPointerMode(handle, &pointers);
+  cublasGetAtomicsMode(handle, &atomics);
+  CHECK(math == CUBLAS_TF32_TENSOR_OP_MATH);
+  CHECK(pointers == CUBLAS_POINTER_MODE_DEVICE);
+  CHECK(atomics == CUBLAS_ATOMICS_ALLOWED);
   cublasDestroy(handle);
   cudaStreamDestroy(stream);
   cudaStreamDestroy(before);

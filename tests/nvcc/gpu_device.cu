@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include <gyre/backend/cuda/ranges.hpp>
+
 #include "nvcc/gpu_calls.hpp"
 #include "nvcc/on_gpu.hpp"
 #include "nvcc/products.hpp"
@@ -54,6 +56,18 @@ TEST_CASE("products of gpu_device in bf16 are summed in fp32", "[cuda]") {
                                                   {sum.data(), 1, 1}, false);
   device->finish();
   CHECK(sum[0] == 3000);  // bf16 stops at 256
+}
+
+TEST_CASE("operations in ranges of NVTX are those without", "[cuda]") {
+  std::optional<gyre::cuda> device = on_gpu<gyre::cuda>();
+  if (!device) return;
+  static_assert(gyre::backend<gyre::ranged<gyre::cuda>>);
+  gyre::ranged<gyre::cuda> named(*device);
+  numbers<float> x(*device, 33), y(*device, 33);
+  for (index i = 0; i < 33; ++i) x[i] = static_cast<float>(i), y[i] = 1;
+  named.add(matrix_view<const float>(x.data(), 1, 33), matrix_view<float>(y.data(), 1, 33));
+  named.finish();
+  for (index i = 0; i < 33; ++i) CHECK(y[i] == static_cast<float>(i + 1));
 }
 
 TEST_CASE("gpu_device sorts pairs stably", "[cuda]") {

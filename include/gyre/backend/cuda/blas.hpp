@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include <gyre/backend/cuda/check.hpp>
 #include <gyre/core/types.hpp>
@@ -27,7 +28,7 @@ inline constexpr cudaDataType_t cublas_type = std::is_same_v<T, double>  ? CUDA_
 /// in their last bits, and a captured graph would allocate.
 class blas {
  public:
-  /// The user's handle gets its stream and cuBLAS's own workspace back in the end.
+  /// The user's handle gets its stream, its modes and cuBLAS's own workspace back in the end.
   blas(int device, cudaStream_t stream, cublasHandle_t handle, std::size_t workspace_bytes)
       : workspace_(device_memory(device, workspace_bytes, "cuBLAS's workspace")) {
     const device_scope scope(device);
@@ -35,15 +36,13 @@ class blas {
       check_cublas(cublasCreate(&handle), "cublasCreate");
       own_ = owned_blas(device, handle);
     } else {
-      cudaStream_t before = nullptr;
-      check_cublas(cublasGetStream(handle, &before), "cublasGetStream");
-      users_ = borrowed(handle, before);
+      users_ = borrowed(handle);
     }
     handle_ = handle;
     check_cublas(cublasSetStream(handle, stream), "cublasSetStream");  // forgets the workspace, so it comes first
     check_cublas(cublasSetWorkspace(handle, workspace_.get(), workspace_bytes), "cublasSetWorkspace");
     check_cublas(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST), "cublasSetPointerMode");
-    check_cublas(cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH), "cublasSetMathMode");  // fp32 is fp32, not TF32
+    check_cublas(cublasSetMathMode(handle, math), "cublasSetMathMode");
     check_cublas(cublasSetAtomicsMode(handle, CUBLAS_ATOMICS_NOT_ALLOWED), "cublasSetAtomicsMode");
   }
 
@@ -65,18 +64,36 @@ class blas {
   }
 
  private:
+  // fp32 is fp32, not TF32; sums of bf16 are fp32 to the end, also where a product is cut along its depth.
+  static constexpr auto math =
+      static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+
+  /// What the user's handle was set to.
   struct borrowed {
     cublasHandle_t handle = nullptr;
     cudaStream_t stream = nullptr;
+    cublasPointerMode_t pointers{};
+    cublasMath_t math{};
+    cublasAtomicsMode_t atomics{};
+
     borrowed() = default;
-    borrowed(cublasHandle_t h, cudaStream_t s) : handle(h), stream(s) {}
-    borrowed(borrowed&& other) noexcept : handle(std::exchange(other.handle, nullptr)), stream(other.stream) {}
+    explicit borrowed(cublasHandle_t h) {
+      check_cublas(cublasGetStream(h, &stream), "cublasGetStream");
+      check_cublas(cublasGetPointerMode(h, &pointers), "cublasGetPointerMode");
+      check_cublas(cublasGetMathMode(h, &math), "cublasGetMathMode");
+      check_cublas(cublasGetAtomicsMode(h, &atomics), "cublasGetAtomicsMode");
+      handle = h;
+    }
+    borrowed(borrowed&& other) noexcept : borrowed() { *this = std::move(other); }
     borrowed& operator=(borrowed&& other) noexcept {
-      std::swap(handle, other.handle), std::swap(stream, other.stream);
+      std::swap(handle, other.handle), std::swap(stream, other.stream), std::swap(pointers, other.pointers);
+      std::swap(math, other.math), std::swap(atomics, other.atomics);
       return *this;
     }
     ~borrowed() {
-      if (handle != nullptr) cublasSetStream(handle, stream);
+      if (handle == nullptr) return;
+      cublasSetStream(handle, stream), cublasSetPointerMode(handle, pointers);
+      cublasSetMathMode(handle, math), cublasSetAtomicsMode(handle, atomics);
     }
   };
   static cublasOperation_t operation_of(bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; }
