@@ -6,14 +6,15 @@ if(NOT GYRE_CUDA STREQUAL "OFF")
     check_language(CUDA)
   endif()
   if(CMAKE_CUDA_COMPILER)
-    # For the least architecture, for Hopper, and for the newest that this compiler knows. A choice of the user's stays.
+    # For the least architecture, for Hopper, and for the newest that this compiler knows; what lies between takes the least one's PTX.
+    # A choice of the user's stays.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
       execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
       string(REGEX MATCHALL "[0-9]+" known "${known}")
       list(APPEND known 80 90)
       list(SORT known COMPARE NATURAL)
       list(GET known -1 newest)
-      set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real ${newest})
+      set(CMAKE_CUDA_ARCHITECTURES 80 90-real ${newest})
     endif()
     enable_language(CUDA)
     set(gyre_cuda_found ON)

@@ -1,5 +1,6 @@
 #include <sanitizer/asan_interface.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -159,6 +160,11 @@ TEST_CASE("machines on which the backend does not run say why", "[cuda]") {
   CHECK_THROWS_WITH(gyre::cuda(), Catch::Contains("compute capability 7.5; 8.0 is the least"));
   now().capability = 90, now().has_code = false;
   CHECK_THROWS_WITH(gyre::cuda(), Catch::Contains("add 90 to CMAKE_CUDA_ARCHITECTURES"));
+  now().has_code = true, now().compiled_for = 75;
+  CHECK_THROWS_WITH(gyre::cuda(), Catch::Contains("compiled for compute capability 7.5") && Catch::Contains("best to 90"));
+  now().compiled_for = 80, now().concurrent = false;
+  CHECK_THROWS_WITH(gyre::cuda(), Catch::Contains("only while nothing runs"));
+  now().concurrent = true;
   now().has_driver = false;
   CHECK_THROWS_WITH(gyre::cuda(), Catch::Contains("no driver"));
   CHECK(now().held() == 0);
@@ -190,14 +196,43 @@ TEST_CASE("what a capture forbids is refused before CUDA hears of it", "[cuda]")
   CHECK_THROWS_WITH(device.device().stage(std::span<const index>(large)), Catch::Contains("800000 bytes"));
   float number = 0;
   CHECK_THROWS_WITH(device.device().download(&number, &number, 1), Catch::Contains("returns a number"));
-  device.deallocate(freed, 100);  // later
+  device.deallocate(freed, 100);  // not as long as there may be a graph that uses it
   CHECK(now().memory.contains(freed));
   CHECK(now().refused == std::vector<std::string>());
   cudaGraph_t graph = nullptr;
   CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
   cudaGraphDestroy(graph);
   device.finish();
-  CHECK_FALSE(now().memory.contains(freed));
+  CHECK(now().memory.contains(freed));
+}
+
+TEST_CASE("memory that a graph may use stays when the device needs more", "[cuda]") {
+  stand_in::restart();
+  {
+    gyre::cuda device;
+    const auto* const eager = reinterpret_cast<std::byte*>(device.device().workspace<float>(100));
+    device.device().workspace<float>(1000);
+    CHECK_FALSE(now().memory.contains(const_cast<std::byte*>(eager)));
+    const cudaStream_t stream = device.device().stream();
+    const std::vector<index> small(10), large(100000);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    auto* const work = reinterpret_cast<std::byte*>(device.device().workspace<float>(10));
+    device.device().stage(std::span<const index>(small));
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    const auto device_blocks = [] {
+      return std::count_if(now().memory.begin(), now().memory.end(),
+                           [](const auto& m) { return m.second.of == stand_in::kind::device; });
+    };
+    const auto before = device_blocks();
+    device.device().workspace<float>(100000);
+    device.device().stage(std::span<const index>(large));
+    CHECK(now().memory.contains(work));
+    CHECK(device_blocks() == before + 2);
+    cudaGraphDestroy(graph);
+  }
+  CHECK(now().held() == 0);
+  CHECK(now().refused == std::vector<std::string>());
 }
 
 TEST_CASE("the stand-in itself finds what the backend must not do", "[cuda]") {

@@ -257,6 +257,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
     case cudaDevAttrComputeCapabilityMinor:
       *value = now().capability % 10;
       break;
+    case cudaDevAttrConcurrentManagedAccess:
+      *value = now().concurrent;
+      break;
     default:
       *value = 1;
   }
@@ -275,7 +278,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   if (!now().has_code) return result(cudaErrorNoKernelImageForDevice);
   if (fails("cudaFuncGetAttributes")) return result(cudaErrorUnknown);
   *attributes = {};
-  attributes->ptxVersion = attributes->binaryVersion = 80;  // what the kernels of this test are compiled for
+  attributes->ptxVersion = attributes->binaryVersion = now().compiled_for;
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {

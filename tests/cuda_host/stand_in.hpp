@@ -21,9 +21,10 @@ struct block {
 
 struct machine {
   // What it is.
-  int devices = 2, capability = 90;          // capability: ten times major, plus minor
-  std::size_t total = std::size_t{1} << 30;  // bytes of a device's memory
-  bool has_driver = true, has_code = true;
+  int devices = 2, capability = 90;                            // capability: ten times major, plus minor
+  std::size_t total = std::size_t{1} << 30;                    // bytes of a device's memory
+  bool has_driver = true, has_code = true, concurrent = true;  // concurrent: the host may touch managed memory meanwhile
+  int compiled_for = 80;                                       // what the kernels were
 
   // Which call fails: the one of this number; none if negative.
   long fails = -1, calls = 0;

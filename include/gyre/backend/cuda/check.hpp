@@ -55,7 +55,8 @@ inline void check_cublas(cublasStatus_t status, const char* call) {
                                                   : "");
 }
 
-/// Makes a device the calling thread's current one for a scope.
+/// Makes a device the calling thread's current one for a scope. Going back to a device that the process has not used makes CUDA's
+/// context there: a thread that works with one device does well to make it current first.
 class device_scope {
  public:
   explicit device_scope(int device) {
@@ -66,7 +67,7 @@ class device_scope {
       before_ = -1;
   }
   ~device_scope() {
-    if (before_ >= 0) cudaSetDevice(before_);
+    if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) cudaGetLastError();  // nobody's error but that device's
   }
   device_scope(const device_scope&) = delete;
   device_scope& operator=(const device_scope&) = delete;

@@ -15,6 +15,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <gyre/backend/cuda/blas.hpp>
 #include <gyre/backend/cuda/check.hpp>
@@ -42,7 +43,7 @@ template <int = 0>
 GYRE_KERNEL void probe() {}
 
 inline void check_device(int device) {
-  int devices = 0, major = 0, minor = 0, managed = 0;
+  int devices = 0, major = 0, minor = 0, managed = 0, concurrent = 0;
   const cudaError_t counted = cudaGetDeviceCount(&devices);
   if (counted == cudaErrorInsufficientDriver) {
     int driver = 0, runtime = 0;
@@ -59,9 +60,13 @@ inline void check_device(int device) {
   check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
   check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
   check_cuda(cudaDeviceGetAttribute(&managed, cudaDevAttrManagedMemory, device), "cudaDeviceGetAttribute");
+  check_cuda(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, device), "cudaDeviceGetAttribute");
   require(10 * major + minor >= least_capability, "cuda: device ", device, " has compute capability ", major, ".", minor, "; ",
           least_capability / 10, ".", least_capability % 10, " is the least that gyre's kernels run on");
   require(managed != 0, "cuda: device ", device, " has no managed memory, which the host reads results from");
+  require(concurrent != 0, "cuda: device ", device,
+          " has managed memory that the host may touch only while nothing runs on it, as on "
+          "Windows and in WSL 2; Linux on the machine itself has what gyre needs");
   const device_scope scope(device);
   cudaFuncAttributes attributes{};
   const cudaError_t found = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(probe<>));
@@ -69,6 +74,11 @@ inline void check_device(int device) {
           "cuda: the program has no code for device ", device, " of compute capability ", major, ".", minor, ": add ",
           10 * major + minor, " to CMAKE_CUDA_ARCHITECTURES");
   check_cuda(found, "cudaFuncGetAttributes");
+  require(attributes.ptxVersion >= least_capability, "cuda: the program's kernels were compiled for compute capability ",
+          attributes.ptxVersion / 10, ".", attributes.ptxVersion % 10,
+          ", which lacks what some of them need: set "
+          "CMAKE_CUDA_ARCHITECTURES to ",
+          least_capability, " or more, best to ", 10 * major + minor, " for device ", device);
 }
 
 }  // namespace detail
@@ -76,8 +86,9 @@ inline void check_device(int device) {
 /// For one thread at a time. Calls are made with the device current and leave the thread's current device as it was. Several
 /// devices, also of the same GPU, are independent.
 ///
-/// What a graph captures runs again as it was called: with the values that small arrays of the host had, in the same memory. While
-/// a stream is captured, calls that allocate, wait or return a number are refused.
+/// What a graph captures runs again as it was called: with the values that small arrays of the host had, in the same memory, which is
+/// kept for as long as the device lives. It uses the device's workspace: launch it in the device's stream, or in order with that.
+/// While a stream is captured, calls that allocate, wait or return a number are refused.
 class gpu_device {
  public:
   gpu_device() : gpu_device(gpu_options{}) {}
@@ -114,14 +125,12 @@ class gpu_device {
     const detail::device_scope scope(device_);
     detail::check_not_captured(stream_, "finish", "read results when the graph has run");
     detail::check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-    given_back_.clear();
   }
 
   /// Managed memory, which the host may read and write after finish(); aligned to 256 bytes.
   std::byte* allocate(std::size_t bytes) {
     const detail::device_scope scope(device_);
     detail::check_not_captured(stream_, "an allocation", "run the same pass once before, so that its memory is there");
-    if (!given_back_.empty()) finish();
     std::size_t free = 0, total = 0;
     detail::check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     void* memory = nullptr;
@@ -145,13 +154,13 @@ class gpu_device {
   void deallocate(std::byte* memory) noexcept {
     auto node = allocations_.extract(memory);
     if (node.empty()) return;
-    allocated_ -= node.mapped().bytes;
-    // What has been called may still use it. A captured graph ends before anything can be freed.
-    given_back_.insert(std::move(node));
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    if (cudaStreamIsCapturing(stream_, &status) != cudaSuccess || status != cudaStreamCaptureStatusNone) return;
-    { const detail::awaited_stream wait(device_, stream_); }
-    given_back_.clear();
+    if (cudaStreamIsCapturing(stream_, &status) != cudaSuccess || status != cudaStreamCaptureStatusNone) {
+      of_graphs_.insert(std::move(node));  // which may use it whenever it is launched
+      return;
+    }
+    allocated_ -= node.mapped().bytes;
+    { const detail::awaited_stream wait(device_, stream_); }  // what has been called may still use it
   }
 
   /// A copy of host memory that kernels may read until 16 others have been made.
@@ -166,10 +175,14 @@ class gpu_device {
   template <class X>
   X* workspace(index count) {
     const std::size_t bytes = sizeof(X) * static_cast<std::size_t>(count);
+    const detail::device_scope scope(device_);
+    const bool captured = detail::is_captured(stream_);
     if (bytes > workspace_bytes_) {
-      const detail::device_scope scope(device_);
-      grow_workspace(bytes);
+      require(!captured, "cuda: ", bytes, " bytes of workspace while the stream is captured into a graph, and ",
+              workspace_bytes_, " are planned: set gpu_options::workspace_bytes, or run the same pass once before");
+      grow_workspace((std::max)(bytes, 2 * workspace_bytes_));
     }
+    graph_has_workspace_ = graph_has_workspace_ || captured;
     return static_cast<X*>(workspace_.get());
   }
   /// Device memory to the host; complete when it returns.
@@ -230,10 +243,8 @@ class gpu_device {
     return {device, made};
   }
   void grow_workspace(std::size_t bytes) {
-    if (detail::is_captured(stream_))
-      fail("cuda: ", bytes, " bytes of workspace while the stream is captured into a graph, and ", workspace_bytes_,
-           " are planned: set gpu_options::workspace_bytes, or run the same pass once before");
     detail::check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    if (std::exchange(graph_has_workspace_, false)) workspaces_of_graphs_.push_back(std::move(workspace_));
     workspace_ = {}, workspace_bytes_ = 0;
     workspace_ = detail::device_memory(device_, bytes, "workspace");
     workspace_bytes_ = bytes;
@@ -259,7 +270,9 @@ class gpu_device {
   detail::staging_ring staging_;
   detail::owned_memory workspace_;
   std::size_t workspace_bytes_ = 0, allocated_ = 0;
-  std::map<std::byte*, allocation> allocations_, given_back_;
+  bool graph_has_workspace_ = false;
+  std::vector<detail::owned_memory> workspaces_of_graphs_;
+  std::map<std::byte*, allocation> allocations_, of_graphs_;
   detail::awaited_stream work_;  // the first to go: nothing runs when the rest goes
 };
 

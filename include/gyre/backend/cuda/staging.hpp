@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include <gyre/backend/cuda/check.hpp>
 #include <gyre/simt.hpp>
@@ -42,6 +44,9 @@ class staging_ring {
       event = owned_event(device, made);
     }
     resize(slot_bytes);
+    // Loads the kernel, which a stream that is captured may not.
+    cudaFuncAttributes attributes{};
+    check_cuda(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(store_staged<>)), "cudaFuncGetAttributes");
   }
 
   /// The current device is the ring's. What is staged during capture becomes part of the graph, values and all.
@@ -51,8 +56,9 @@ class staging_ring {
       require(!captured, "cuda: an array of ", bytes, " bytes of the host while the stream is captured into a graph, and ",
               slot_bytes_, " are planned: set gpu_options::staged_bytes, or run the same once before");
       check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-      resize(bytes);
+      resize((std::max)(bytes, 2 * slot_bytes_));
     }
+    graph_has_slots_ = graph_has_slots_ || captured;
     const std::size_t slot = next_++ % slots, at = slot * slot_bytes_;
     std::byte* const to = static_cast<std::byte*>(on_device_.get()) + at;
     if (captured) {
@@ -71,6 +77,7 @@ class staging_ring {
   void resize(std::size_t bytes) {
     constexpr std::size_t line = 256;  // bytes: what cudaMalloc aligns to
     bytes = ((std::max)(bytes, std::size_t{1}) + line - 1) / line * line;
+    if (std::exchange(graph_has_slots_, false)) of_graphs_.push_back(std::move(on_device_));
     on_host_ = {}, on_device_ = {};
     slot_bytes_ = 0;
     void* memory = nullptr;
@@ -96,6 +103,8 @@ class staging_ring {
   std::array<owned_event, slots> copied_;
   owned_host_memory on_host_;
   owned_memory on_device_;
+  bool graph_has_slots_ = false;
+  std::vector<owned_memory> of_graphs_;  // slots of before, which graphs still write and read
   std::size_t slot_bytes_ = 0, next_ = 0;
 };
 
