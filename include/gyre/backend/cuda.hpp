@@ -30,7 +30,7 @@
 
 GYRE_BEGIN
 
-/// A handle to a device, cheap to copy; copies share it. For float and double.
+/// A handle to a device, cheap to copy; copies share it. For float, double and bf16.
 ///
 /// Calls return before their work is done, except those that return a number; finish() waits. Results have the same bits in
 /// every run. A device is used by one thread at a time; several devices are independent.
