@@ -31,8 +31,9 @@ inline std::string description(const place& where) {
 
 [[noreturn]] inline void refuse_cuda() {
   gyre::fail(
-      "--backend cuda: this program was built without CUDA. Build it with nvcc in PATH and `cmake -DGYRE_CUDA=ON` "
-      "(`./run cuda` gets nvcc from PyPI); --backend simulated_cuda runs the same kernels on the processor");
+      "--backend cuda: this program was built without CUDA. Build it with `cmake -DGYRE_CUDA=ON -DCMAKE_CUDA_COMPILER=NVCC` "
+      "(`./run nvcc` gets one from PyPI and says where it is); --backend simulated_cuda runs the same kernels on the "
+      "processor");
 }
 
 }  // namespace examples
