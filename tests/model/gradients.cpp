@@ -1,4 +1,5 @@
-// Gradients of the Huginn model (2, 4, 2) by complex step.
+// Gradients of the Huginn model (2, 4, 2) by complex step. Every parameter takes a minute and has the memory of
+// gradients_of_variants.cpp. [no_sanitizer]
 #include "support/gradients.hpp"
 
 #include <gyre/compose/residual.hpp>

@@ -1,3 +1,4 @@
+// The calls of suite_attention_float.cpp, with memory of another size. [no_sanitizer]
 #include "suite.hpp"
 
 using gyre::operation;
