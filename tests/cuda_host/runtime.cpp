@@ -43,6 +43,7 @@ bool forbidden(const char* call) {
 
 cudaError_t allocate(const char* call, void** to, std::size_t bytes, kind of) {
   if (forbidden(call)) return cudaErrorStreamCaptureUnsupported;
+  ++now().allocations;
   if (fails(call)) return result(cudaErrorMemoryAllocation);
   if (bytes == 0) return refused(std::string(call) + " of 0 bytes", cudaErrorInvalidValue);
   std::size_t held = 0;
@@ -86,6 +87,7 @@ cudaError_t create(const char* call, std::set<void*>& all, Handle* to) {
 cudaError_t wait(const char* call) {
   if (forbidden(call)) return cudaErrorStreamCaptureUnsupported;
   const bool failed = fails(call);
+  ++now().waits;
   now().pending = false;
   poison(false);
   return failed ? result(cudaErrorLaunchFailure) : cudaSuccess;

@@ -38,6 +38,7 @@ struct machine {
 
   std::vector<std::string> refused, kernels;
   long products = 0, copies = 0;
+  long allocations = 0, waits = 0;  // waits: for a stream or a device, not for an event
 
   std::size_t held() const { return memory.size() + streams.size() + events.size() + blas.size() + graphs.size(); }
 };

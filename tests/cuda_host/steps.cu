@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gyre/backend/cuda.hpp>
@@ -75,6 +76,55 @@ TEST_CASE("each call of a training step and of generation fails once in turn: a 
   CHECK(errors > failures / 2);
   for (const char* const call : {"cudaMallocManaged", "cudaMemcpyAsync", "cudaLaunchKernelExC", "cublasGemmEx"})
     CHECK(calls.contains(call));
+}
+
+TEST_CASE("steps after the first allocate nothing, and wait for the numbers of their report alone", "[cuda]") {
+  stand_in::restart();
+  {
+    const gyre::cuda device;
+    network net(device, gyre::seed{1});
+    for (const int depth : {1, 4}) {
+      gyre::trainer trainer(net, gyre::adamw{}, gyre::fixed_depth{depth});
+      const auto step = [&] {
+        const auto before = now();
+        trainer.step(gyre::batch{ids, targets, 2, 3});
+        return std::pair{now().allocations - before.allocations, now().waits - before.waits};
+      };
+      CHECK(step().first > 0);
+      for (int n = 0; n < 2; ++n) {
+        const auto [allocations, waits] = step();
+        CHECK(allocations == 0);
+        // However deep: the pass, the sum of losses, five numbers of the monitors, the gradient's norm, the loads of experts.
+        CHECK(waits == 9);
+      }
+    }
+  }
+  CHECK(now().held() == 0);
+}
+
+TEST_CASE("tokens after the first allocate nothing, and wait for their logits alone", "[cuda]") {
+  stand_in::restart();
+  {
+    const gyre::cuda device;
+    const network net(device, gyre::seed{1});
+    gyre::generator generator(net);
+    std::vector<std::pair<long, long>> seen;  // allocations and waits until a token came
+    gyre::generation_request request;
+    request.prompt = std::span<const gyre::token>(ids).first(2), request.exit = gyre::exits::fixed{2}, request.max_new = 6;
+    request.on_token = [&](const gyre::generated&) {
+      seen.emplace_back(now().allocations, now().waits);
+      return true;
+    };
+    const auto id = generator.start(std::move(request));
+    generator.run();
+    CHECK(generator.take(id).tokens.size() == 6);
+    REQUIRE(seen.size() == 6);
+    for (std::size_t n = 2; n < seen.size(); ++n) {
+      CHECK(seen[n].first == seen[1].first);
+      CHECK(seen[n].second - seen[n - 1].second == 1);
+    }
+  }
+  CHECK(now().held() == 0);
 }
 
 TEST_CASE("a pass that has run once is captured without a call that captures forbid", "[cuda]") {
