@@ -6,5 +6,4 @@ template <>
 void examples::add_cpu<gyre::bfloat16>(trials& all, int threads) {
   auto [left, right] = keep_backends(all, gyre::cpu(threads));
   add_checks<gyre::bfloat16>(all, left, right);
-  for (gyre::parity::trial_files& f : gyre::parity::all_files<gyre::bfloat16>(left, right)) all.files.push_back(std::move(f));
 }

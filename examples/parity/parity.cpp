@@ -65,6 +65,7 @@ int run(int count, const char* const* values) {
                                          "--sizes",     sizes};
     const check& one = find(all.checks, wanted);
     gyre::require(backend == "cpu" || (write.empty() && read.empty()), "parity: files are written and read with --right cpu");
+    if (!write.empty() || !read.empty()) examples::add_files(all, type, threads);
     const gyre::parity::trial trial = gyre::parity::read_trial(words);
     if (!write.empty()) find(all.files, wanted).write(trial, write);
     const gyre::parity::report report = read.empty() ? one.run(trial) : find(all.files, wanted).compare(trial, read);

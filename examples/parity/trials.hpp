@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct trials {
 /// `threads`: of the cpu backend.
 template <class T>
 void add_cpu(trials& all, int threads);
+/// For scalars of `type`: float, double or bf16.
+void add_files(trials& all, std::string_view type, int threads);
 /// The kernels of the cuda backend on the interpreter.
 template <class T>
 void add_simulated_cuda(trials& all);

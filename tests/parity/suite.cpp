@@ -1,0 +1,58 @@
+// Every operation of the contract on the reference and the cpu backend, by the trials of the program parity. [threads]
+#include <gyre/parity/catch.hpp>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gyre/parity/suite.hpp>
+
+#include "../examples/parity/trials.hpp"
+
+namespace {
+
+// A race or a wrong address shows in the first trials or in none; sanitizers make each take many times as long.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GYRE_TEST_SANITIZED 1
+#endif
+#endif
+#if GYRE_TEST_SANITIZED
+constexpr gyre::index trials = 20;
+#else
+constexpr gyre::index trials = 60;
+#endif
+
+/// All trials of all operations pass, and each of them has a line in the table.
+template <class T>
+void check_suite() {
+  namespace parity = gyre::parity;
+  examples::trials all;
+  examples::add_cpu<T>(all, 2);
+  std::vector<parity::outcome> outcomes;
+  for (const parity::check& c : all.checks) {
+    outcomes.push_back(parity::run_check(c, {.seed = 100, .trials = trials}));
+    INFO(outcomes.back().failure);
+    CHECK(outcomes.back().passed());
+    CHECK(outcomes.back().worst.excess <= 1);
+  }
+  std::ostringstream table;
+  parity::write_table(table, outcomes);
+  for (const auto name : gyre::operation_names) {
+    CAPTURE(name);
+    CHECK(table.str().find("| " + std::string(name) + " | " + std::string(parity::type_name<T>()) + " | " +
+                           std::to_string(trials) + " |") != std::string::npos);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("parity of the reference and the cpu backend: every operation, float", "[parity][threads]") { check_suite<float>(); }
+TEST_CASE("parity of the reference and the cpu backend: every operation, bf16", "[parity][threads]") {
+  check_suite<gyre::bfloat16>();
+}
+#if !GYRE_TEST_SANITIZED  // the calls of float, with memory of another size
+TEST_CASE("parity of the reference and the cpu backend: every operation, double", "[parity][threads]") {
+  check_suite<double>();
+}
+#endif
