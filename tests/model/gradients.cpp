@@ -19,7 +19,7 @@ constexpr gyre::dims wider{.vocab = 17, .width = 24, .heads = 3, .mlp = 40, .con
 
 }  // namespace
 
-TEST_CASE("every parameter's gradient agrees with the complex step at width 8") {
+TEST_CASE("every parameter's gradient agrees with the complex step at width 8", "[early]") {
   gyre_test::gradient_check<Huginn<narrow>> check({4, 3});
   for (int r : {1, 3, 4}) check.check_every_parameter(r);
 }
