@@ -1,4 +1,4 @@
-// A model whose context is one token: no sequence has a second row, no cache a second place.
+// A model whose context is one token: no sequence has a second row.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -21,7 +21,6 @@ const std::vector<gyre::token> ids{3, 256, 0}, targets{200, -1, 7};
 struct result {
   double loss = 0;
   std::vector<float> gradient;
-  std::vector<gyre::token> spoken;
 };
 
 template <class Backend>
@@ -37,14 +36,12 @@ result run(Backend device) {
                                    .loss_sum);
   const float* const first = gradient.template as<float>();
   r.gradient.assign(first, first + model::parameter_count);
-  for (auto [id, steps] : gyre::generate(net, std::span<const gyre::token>(ids).first(1), gyre::exits::fixed{3}))
-    r.spoken.push_back(id);
   return r;
 }
 
 }  // namespace
 
-TEST_CASE("a model with a context of one token trains and speaks on cuda as on the reference", "[cuda_kernels]") {
+TEST_CASE("a model with a context of one token has its loss and gradient on cuda as on the reference", "[cuda_kernels]") {
   const result expected = run(gyre::reference()), found = run(gyre::simulated_cuda());
   CHECK(std::abs(found.loss - expected.loss) <= 1e-5 * expected.loss);
   float largest = 0, furthest = 0;
@@ -54,6 +51,4 @@ TEST_CASE("a model with a context of one token trains and speaks on cuda as on t
   }
   CHECK(largest > 1e-3f);
   CHECK(furthest <= 1e-5f * largest);
-  CHECK(found.spoken == expected.spoken);
-  CHECK(expected.spoken.size() == 1);
 }

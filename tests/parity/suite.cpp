@@ -3,6 +3,8 @@
 
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <gyre/parity/suite.hpp>
@@ -38,7 +40,10 @@ void check_suite() {
   }
   std::ostringstream table;
   parity::write_table(table, outcomes);
-  for (const auto name : gyre::operation_names) {
+  // Updates are of masters, which are never bf16.
+  constexpr auto last = std::is_same_v<T, gyre::bfloat16> ? gyre::operation::squared_norm : gyre::operation::count;
+  for (std::size_t n = 0; n < static_cast<std::size_t>(last); ++n) {
+    const std::string_view name = gyre::operation_names[n];
     CAPTURE(name);
     CHECK(table.str().find("| " + std::string(name) + " | " + std::string(parity::type_name<T>()) + " | " +
                            std::to_string(trials) + " |") != std::string::npos);
