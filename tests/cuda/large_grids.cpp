@@ -13,14 +13,12 @@ constexpr gyre::index most_blocks = (gyre::index{1} << 31) - 1;  // what CUDA al
 
 /// The last `count` blocks of the largest grid.
 template <class Kernel, class... Arguments>
-void run_ending(gyre_test::shuffled_device& device, gyre::index count, Kernel kernel, unsigned threads,
+void run_ending(gyre_test::shuffled_device& device, std::uint64_t count, Kernel kernel, unsigned threads,
                 std::size_t shared_bytes, const Arguments&... arguments) {
-  auto& machine = device.machine();
-  const auto before = machine.counts().blocks;
-  machine.settings.blocks = {static_cast<std::uint64_t>(most_blocks - count), static_cast<std::uint64_t>(count)};
-  gyre::simt::launch(kernel, dim3(static_cast<unsigned>(most_blocks)), threads, shared_bytes, device.stream(), arguments...);
-  machine.settings.blocks = {};
-  REQUIRE(machine.counts().blocks == before + static_cast<std::uint64_t>(count));
+  const auto call = [&] {
+    gyre::simt::launch(kernel, dim3(static_cast<unsigned>(most_blocks)), threads, shared_bytes, device.stream(), arguments...);
+  };
+  gyre_test::run_last_blocks(device, most_blocks, call, count);
 }
 
 }  // namespace

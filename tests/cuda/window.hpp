@@ -25,15 +25,15 @@ namespace gyre_test {
 
 inline constexpr gyre::index beyond = gyre::index{1} << 32;  // elements: no 32 bits hold larger offsets, with a sign or without
 
-/// Runs `call`, whose launch has `blocks` blocks, with the last two of them alone.
+/// Runs `call`, whose launch has `blocks` blocks, with the last `count` of them alone.
 template <class Call>
-void run_last_blocks(shuffled_device& device, gyre::index blocks, Call call) {
+void run_last_blocks(shuffled_device& device, gyre::index blocks, Call call, std::uint64_t count = 2) {
   auto& machine = device.machine();
   const auto before = machine.counts().blocks;
-  machine.settings.blocks = {static_cast<std::uint64_t>(blocks) - 2, 2};
+  machine.settings.blocks = {static_cast<std::uint64_t>(blocks) - count, count};
   call();
   machine.settings.blocks = {};
-  REQUIRE(machine.counts().blocks == before + 2);
+  REQUIRE(machine.counts().blocks == before + count);
 }
 
 /// `count` elements of device memory. The last ones are `ending`.

@@ -14,12 +14,7 @@
 namespace {
 
 // A race or a wrong address shows in the first trials or in none; sanitizers make each take many times as long.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GYRE_TEST_SANITIZED 1
-#endif
-#endif
-#if GYRE_TEST_SANITIZED
+#if GYRE_TEST_SANITIZED  // by CMakeLists.txt
 constexpr gyre::index trials = 20;
 #else
 constexpr gyre::index trials = 60;
