@@ -1,4 +1,4 @@
-// What the mixtures demo and the experiments stand on: tasks as data, accuracy, and what a mixture tells about itself.
+// What mixtures and experiments stand on: tasks as data, accuracy, what a mixture tells about itself. [no_sanitizer]
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>

@@ -1,4 +1,4 @@
-// The decoder of the demo's text, on small files made here, sound and hostile.
+// The decoder of the demo's text, on small files made here, sound and hostile. [own_unit]
 #include "../../examples/tools/novels.hpp"
 
 #include <catch2/catch.hpp>

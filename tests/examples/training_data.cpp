@@ -1,4 +1,4 @@
-// What sessions train on: how text is divided, that its position can be saved, and that hops are fresh.
+// What sessions train on: how text is divided, that its position can be saved, and that hops are fresh. [own_unit]
 #include "../../examples/support/training_data.hpp"
 
 #include <catch2/catch.hpp>

@@ -7,18 +7,13 @@
 #include <thread>
 
 #include "../../examples/support/training_log.hpp"
-#include "../support/skip.hpp"
 #include "process.hpp"
 
 using namespace gyre_test;
 
 namespace {
 
-#ifdef GYRE_PROGRAMS
 const std::string programs = GYRE_PROGRAMS;
-#else
-const std::string programs;
-#endif
 
 constexpr const char* text = "LICENSE";  // it is there, and does not change
 
@@ -57,8 +52,7 @@ failed_run run_recipe(const std::string& recipe, int seed) {
 
 }  // namespace
 
-TEST_CASE("the recipe that collapses collapses, and is told so in time", "[examples][slow]") {
-  if (programs.empty()) return skip("the programs of examples/ are not part of this build");
+TEST_CASE("the recipe that collapses collapses, and is told so in time", "[programs][slow]") {
   const failed_run run = run_recipe("collapse", 1);
   double sum = 0, weight = 0;
   std::optional<std::uint64_t> crossed;
@@ -78,8 +72,7 @@ TEST_CASE("the recipe that collapses collapses, and is told so in time", "[examp
   CHECK(run.records.steps.at(named.step - 1).report.seen.token_correlation > 0.99);
 }
 
-TEST_CASE("the recipe that ignores its state ignores it, and is told so in time", "[examples][slow]") {
-  if (programs.empty()) return skip("the programs of examples/ are not part of this build");
+TEST_CASE("the recipe that ignores its state ignores it, and is told so in time", "[programs][slow]") {
   // The text is short and the rate high: of four seeds one was still silent at step 130, and which one may differ with the
   // processor's rounding. Six of six were named on the novels.
   failed_run run = run_recipe("ignored-state", 1);

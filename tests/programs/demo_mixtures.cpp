@@ -3,18 +3,13 @@
 #include <thread>
 
 #include "../../examples/support/training_log.hpp"
-#include "../support/skip.hpp"
 #include "process.hpp"
 
 using namespace gyre_test;
 
 namespace {
 
-#ifdef GYRE_PROGRAMS
 const std::string demo = GYRE_PROGRAMS + std::string("/demo");
-#else
-const std::string demo;
-#endif
 
 std::vector<std::string> small(const std::filesystem::path& out) {
   return {"mixtures",   "--minutes",        "0.05", "--length", "2",           "--threads", "1", "--out",
@@ -27,8 +22,7 @@ std::size_t steps_in(const std::filesystem::path& run) {
 
 }  // namespace
 
-TEST_CASE("demo mixtures goes on after an interruption, and ends in a report", "[examples]") {
-  if (demo.empty()) return skip("the programs of examples/ are not part of this build");
+TEST_CASE("demo mixtures goes on after an interruption, and ends in a report", "[programs]") {
   const scratch_folder folder;
   const auto out = folder / "out";
   process first(demo, small(out));

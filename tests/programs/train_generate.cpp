@@ -8,24 +8,13 @@
 #include <gyre/io/folder_transaction.hpp>
 
 #include "../../examples/support/training_log.hpp"
-#include "../support/skip.hpp"
 #include "process.hpp"
 
 using namespace gyre_test;
 
 namespace {
 
-// The folder of the programs, from the build; without it there is nothing to test.
-#ifdef GYRE_PROGRAMS
 const std::string programs = GYRE_PROGRAMS;
-#else
-const std::string programs;
-#endif
-bool built() {
-  if (!programs.empty()) return true;
-  skip("the programs of examples/ are not part of this build");
-  return false;
-}
 outcome train(std::vector<std::string> arguments) { return run(programs + "/train", std::move(arguments)); }
 outcome generate(std::vector<std::string> arguments, const std::string& input = "") {
   return run(programs + "/generate", std::move(arguments), input);
@@ -58,8 +47,7 @@ std::size_t lines(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("train, interrupted and resumed, ends with the weights of the uninterrupted run", "[examples][threads]") {
-  if (!built()) return;
+TEST_CASE("train, interrupted and resumed, ends with the weights of the uninterrupted run", "[programs][threads]") {
   const scratch_folder folder;
   const std::string text = folder.file("text", small_text(20000));
   constexpr int steps = 120;
@@ -105,8 +93,7 @@ TEST_CASE("train, interrupted and resumed, ends with the weights of the uninterr
   CHECK(to_json(b.validations.back()) == to_json(a.validations.back()));
 }
 
-TEST_CASE("every option of train reaches the trainer", "[examples][threads]") {
-  if (!built()) return;
+TEST_CASE("every option of train reaches the trainer", "[programs][threads]") {
   const scratch_folder folder;
   const std::string text = folder.file("text", small_text(8000));
   const std::map<std::string, std::vector<std::string>> variants{
@@ -143,8 +130,7 @@ TEST_CASE("every option of train reaches the trainer", "[examples][threads]") {
   CHECK(state("failed-collapse").find("data")->find("settings")->find("model")->string() == "failed-collapse");
 }
 
-TEST_CASE("train learns the hops task without text", "[examples][threads]") {
-  if (!built()) return;
+TEST_CASE("train learns the hops task without text", "[programs][threads]") {
   const scratch_folder folder;
   const outcome done = train({"--task", "hops", "--out", folder / "run", "--steps", "3", "--last-tokens", "64"});
   INFO(done.err);
@@ -159,8 +145,7 @@ TEST_CASE("train learns the hops task without text", "[examples][threads]") {
   CHECK_THAT(generate({"--checkpoint", folder / "run", "--prompt", "x"}).err, Catch::Contains("knows no text"));
 }
 
-TEST_CASE("a time becomes a number of steps, which is kept", "[examples][threads][slow]") {
-  if (!built()) return;
+TEST_CASE("a time becomes a number of steps, which is kept", "[programs][threads][slow]") {
   const scratch_folder folder;
   auto arguments = small_training(folder.file("text", small_text(20000)), folder / "run", 1);
   arguments[4] = "--minutes", arguments[5] = "0.05";
@@ -173,8 +158,7 @@ TEST_CASE("a time becomes a number of steps, which is kept", "[examples][threads
              Catch::Contains("which --minutes cannot change"));
 }
 
-TEST_CASE("train can be interrupted while it measures its speed", "[examples][threads]") {
-  if (!built()) return;
+TEST_CASE("train can be interrupted while it measures its speed", "[programs][threads]") {
   const scratch_folder folder;
   auto arguments = small_training(folder.file("text", small_text(20000)), folder / "run", 1);
   arguments[4] = "--minutes", arguments[5] = "1000";
@@ -189,8 +173,7 @@ TEST_CASE("train can be interrupted while it measures its speed", "[examples][th
              Catch::Contains("measuring the speed, for about 20:00") && Catch::Contains("stopped while measuring"));
 }
 
-TEST_CASE("a training that goes on keeps to the text that it holds out, and tells what is other", "[examples][threads]") {
-  if (!built()) return;
+TEST_CASE("a training that goes on keeps to the text that it holds out, and tells what is other", "[programs][threads]") {
   const scratch_folder folder;
   const std::string run = folder / "run";
   REQUIRE(train(small_training(folder.file("text", small_text(20000)), run, 3)).status == 0);
@@ -207,15 +190,13 @@ TEST_CASE("a training that goes on keeps to the text that it holds out, and tell
   CHECK_THAT(packed.err, Catch::Contains("note: --packing was keep_tail and is drop_tail; the data go on from row 14"));
 }
 
-TEST_CASE("a program whose output is lost says so", "[examples]") {
-  if (!built()) return;
+TEST_CASE("a program whose output is lost says so", "[programs]") {
   const outcome lost = run("/bin/sh", {"-c", programs + "/train --help > /dev/full"});
   CHECK(lost.status == 1);
   CHECK_THAT(lost.err, Catch::Contains("train: cannot write to standard output"));
 }
 
-TEST_CASE("train refuses what is wrong in one sentence", "[examples]") {
-  if (!built()) return;
+TEST_CASE("train refuses what is wrong in one sentence", "[programs]") {
   const scratch_folder folder;
   const std::string text = folder.file("text", small_text(5000)), empty = folder.file("empty", "");
   const auto refuses = [&](std::vector<std::string> arguments, const std::string& sentence) {
@@ -249,8 +230,7 @@ TEST_CASE("train refuses what is wrong in one sentence", "[examples]") {
   CHECK_THAT(train({"--help"}).out, Catch::Contains("--mean-steps") && Catch::Contains("--resume"));
 }
 
-TEST_CASE("generate continues a text, the same each time, in whole characters", "[examples][threads]") {
-  if (!built()) return;
+TEST_CASE("generate continues a text, the same each time, in whole characters", "[programs][threads]") {
   const scratch_folder folder;
   REQUIRE(train(small_training(folder.file("text", small_text(8000)), folder / "run", 6)).status == 0);
   const std::vector<std::string> base{"--checkpoint", folder / "run", "--seed", "5", "--max", "40", "--temperature", "1.5"};
@@ -292,8 +272,7 @@ TEST_CASE("generate continues a text, the same each time, in whole characters", 
   CHECK_THAT(ended.err, Catch::Contains("ended by: a stop string"));
 }
 
-TEST_CASE("train and generate work in bf16_mixed, and a training goes on in it", "[examples][threads][bf16]") {
-  if (!built()) return;
+TEST_CASE("train and generate work in bf16_mixed, and a training goes on in it", "[programs][threads][bf16]") {
   const scratch_folder folder;
   const auto arguments = small_training(folder.file("text", small_text(8000)), folder / "run", 4);
   const outcome first = train(with(arguments, {"--precision", "bf16_mixed"}));
@@ -314,8 +293,7 @@ TEST_CASE("train and generate work in bf16_mixed, and a training goes on in it",
   CHECK(generate(with(speak, {"--precision", "fp8"})).status == 1);
 }
 
-TEST_CASE("generate runs a model as it was trained: its mean steps, its scale of initial states", "[examples][threads]") {
-  if (!built()) return;
+TEST_CASE("generate runs a model as it was trained: its mean steps, its scale of initial states", "[programs][threads]") {
   const scratch_folder folder;
   const auto arguments = small_training(folder.file("text", small_text(8000)), folder / "run", 3);
   REQUIRE(train(with(arguments, {"--mean-steps", "3", "--state-scale", "0"})).status == 0);
@@ -334,8 +312,7 @@ TEST_CASE("generate runs a model as it was trained: its mean steps, its scale of
   CHECK(noisy("1") != noisy("2"));
 }
 
-TEST_CASE("generate scores continuations: parts add up to the whole", "[examples][threads]") {
-  if (!built()) return;
+TEST_CASE("generate scores continuations: parts add up to the whole", "[programs][threads]") {
   const scratch_folder folder;
   REQUIRE(train(small_training(folder.file("text", small_text(8000)), folder / "run", 6)).status == 0);
   const auto score = [&](const std::string& prompt, const std::string& continuation) {
@@ -352,8 +329,7 @@ TEST_CASE("generate scores continuations: parts add up to the whole", "[examples
   CHECK(std::abs(whole - parts) < 7 * 5 * 1e-5 + 2e-6);
 }
 
-TEST_CASE("generate refuses what is wrong in one sentence", "[examples][threads]") {
-  if (!built()) return;
+TEST_CASE("generate refuses what is wrong in one sentence", "[programs][threads]") {
   const scratch_folder folder;
   REQUIRE(train(small_training(folder.file("text", small_text(8000)), folder / "run", 2)).status == 0);
   const auto refuses = [&](std::vector<std::string> arguments, const std::string& sentence) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "scratch_folder.hpp"
+#include "../examples/scratch_folder.hpp"
 
 namespace gyre_test {
 

@@ -1,5 +1,4 @@
 // The programs that show the parity harness, run.
-#ifdef GYRE_PROGRAMS
 #include <sstream>
 
 #include "process.hpp"
@@ -19,7 +18,7 @@ std::vector<std::string> words_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("own_kernel passes the right kernel and shows what is wrong with the other", "[examples]") {
+TEST_CASE("own_kernel passes the right kernel and shows what is wrong with the other", "[programs]") {
   const outcome right = started("own_kernel", {"--kernel", "right"});
   INFO(right.out << right.err);
   CHECK(right.status == 0);
@@ -40,7 +39,7 @@ TEST_CASE("own_kernel passes the right kernel and shows what is wrong with the o
   CHECK_THAT(again.out, Catch::Contains("right beyond tolerance") && Catch::Contains("rows=1,cols=1,"));
 }
 
-TEST_CASE("parity prints its table, one operation, one trial, and what it does not know", "[examples]") {
+TEST_CASE("parity prints its table, one operation, one trial, and what it does not know", "[programs]") {
   const outcome one = started("parity", {"--operation", "rms_norm", "--trials", "5"});
   INFO(one.out << one.err);
   CHECK(one.status == 0);
@@ -66,4 +65,3 @@ TEST_CASE("parity prints its table, one operation, one trial, and what it does n
 }
 
 }  // namespace gyre_test
-#endif

@@ -1,18 +1,13 @@
 // The catalogue's mixture on text: trained, gone on with, and spoken with, as a user does it.
 
 #include "../../examples/support/training_log.hpp"
-#include "../support/skip.hpp"
 #include "process.hpp"
 
 using namespace gyre_test;
 
 namespace {
 
-#ifdef GYRE_PROGRAMS
 const std::string programs = GYRE_PROGRAMS;
-#else
-const std::string programs;
-#endif
 
 outcome train(const std::string& text, const std::string& out, std::vector<std::string> more) {
   std::vector<std::string> all{"--model",       "mixture-prose",
@@ -33,8 +28,7 @@ outcome train(const std::string& text, const std::string& out, std::vector<std::
 
 }  // namespace
 
-TEST_CASE("train and generate know a mixture, and the log carries its experts' load", "[examples][threads]") {
-  if (programs.empty()) return skip("the programs of examples/ are not part of this build");
+TEST_CASE("train and generate know a mixture, and the log carries its experts' load", "[programs][threads]") {
   const scratch_folder folder;
   const std::string text = folder.file("text", small_text(20000));
   const std::string whole = (folder / "whole").string(), parts = (folder / "parts").string();

@@ -5,18 +5,13 @@
 #include <gyre/io/folder_transaction.hpp>
 
 #include "../../examples/support/training_log.hpp"
-#include "../support/skip.hpp"
 #include "process.hpp"
 
 using namespace gyre_test;
 
 namespace {
 
-#ifdef GYRE_PROGRAMS
 const std::string programs = GYRE_PROGRAMS;
-#else
-const std::string programs;
-#endif
 
 outcome train(std::vector<std::string> arguments) { return run(programs + "/train", std::move(arguments)); }
 std::vector<examples::step_record> steps(const std::filesystem::path& run) {
@@ -25,8 +20,7 @@ std::vector<examples::step_record> steps(const std::filesystem::path& run) {
 
 }  // namespace
 
-TEST_CASE("a training changes from the kernels of cuda to the cpu and back", "[examples]") {
-  if (programs.empty()) return skip("the programs of examples/ are not part of this build");
+TEST_CASE("a training changes from the kernels of cuda to the cpu and back", "[programs]") {
   const scratch_folder folder;
   const std::string text = folder.file("text", small_text(8000)), turns = folder / "turns", cpu = folder / "cpu";
   const std::vector<std::string> rules{"--text",       text,       "--rows",        "1", "--length",      "4",
@@ -62,8 +56,7 @@ TEST_CASE("a training changes from the kernels of cuda to the cpu and back", "[e
   CHECK(std::fabs(score("simulated_cuda") - here) <= 1e-5 * std::fabs(here));
 }
 
-TEST_CASE("backends that a program lacks are refused with what to do", "[examples]") {
-  if (programs.empty()) return skip("the programs of examples/ are not part of this build");
+TEST_CASE("backends that a program lacks are refused with what to do", "[programs]") {
   const scratch_folder folder;
   const std::string text = folder.file("text", small_text(8000));
   CHECK_THAT(train({"--text", text, "--steps", "1", "--backend", "gpu"}).err, Catch::Contains("cpu, cuda, simulated_cuda"));
