@@ -5,7 +5,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,62 +12,13 @@
 #include <gyre/backend/cpu.hpp>
 #include <gyre/backend/cuda.hpp>
 
+#include "cuda.hpp"
+
 namespace {
 
-using gyre::matrix_view;
-using size = gyre::index;
+using namespace gyre_benchmark;
 
 constexpr size width = 256, inner = 896, heads = 4, head_width = 64, vocabulary = 4096, length = 256;
-
-template <class B>
-std::optional<B> device_of(benchmark::State& state) {
-  try {
-    return B();
-  } catch (const gyre::error& why) {
-    state.SkipWithError(why.what());
-    return std::nullopt;
-  }
-}
-
-/// Memory of a backend, zero.
-template <class T, class B>
-class matrix {
- public:
-  matrix(B& device, size rows, size cols)
-      : device_(device),
-        bytes_(sizeof(T) * static_cast<std::size_t>(rows * cols)),
-        view_(reinterpret_cast<T*>(device.allocate(bytes_)), rows, cols) {
-    device_.fill(view_, T(0));
-  }
-  ~matrix() { device_.deallocate(reinterpret_cast<std::byte*>(view_.data), bytes_); }
-  matrix(const matrix&) = delete;
-  matrix& operator=(const matrix&) = delete;
-  matrix_view<T> view() const { return view_; }
-  matrix_view<const T> read() const { return view_; }
-
- private:
-  B device_;
-  std::size_t bytes_;
-  matrix_view<T> view_;
-};
-
-/// Many calls between two waits: what a pass does.
-template <class B, class F>
-void repeat(benchmark::State& state, B& device, F call) {
-  constexpr int calls = 20;
-  call();
-  device.finish();
-  for (auto _ : state) {
-    for (int n = 0; n < calls; ++n) call();
-    device.finish();
-  }
-  state.SetItemsProcessed(state.iterations() * calls);
-}
-void report(benchmark::State& state, double bytes, double multiply_adds = 0) {
-  const double calls = static_cast<double>(state.items_processed());
-  state.SetBytesProcessed(static_cast<std::int64_t>(calls * bytes));
-  if (multiply_adds > 0) state.counters["FLOP/s"] = benchmark::Counter(2 * multiply_adds * calls, benchmark::Counter::kIsRate);
-}
 
 template <class B>
 void copy(benchmark::State& state) {
@@ -88,13 +38,6 @@ void add(benchmark::State& state) {
   repeat(state, *device, [&] { device->add(x.read(), y.view()); });
   report(state, 3.0 * static_cast<double>(rows * width) * sizeof(float));
 }
-/// `run(device, rows)` for the rows of the entry, on a backend that may be missing.
-template <class B, class F>
-void with_device(benchmark::State& state, F run) {
-  if (std::optional<B> device = device_of<B>(state)) run(*device, static_cast<size>(state.range(0)));
-}
-double bytes(size scalars) { return static_cast<double>(scalars) * sizeof(float); }
-
 gyre::batch_layout layout_of(size rows) {
   gyre::batch_layout layout;
   if (rows < length)

@@ -19,7 +19,7 @@ using gyre::matrix_view;
 using gyre::token;
 using size = gyre::index;
 
-constexpr size width = 256, heads = 4, head_width = 64, inner = 896, vocabulary = 4096, sequences = 8, length = 256;
+constexpr size width = 256, heads = 4, head_width = 64, inner = 896, vocabulary = 4096, length = 256;
 
 struct matrix {
   size rows, cols;
