@@ -143,10 +143,10 @@ class far_apart {
 
 /// A trial's operation, its rows close together and far apart.
 template <class T, gyre::operation Op>
-void check_far_apart(std::initializer_list<std::pair<std::string, gyre::index>> sizes) {
+void check_far_apart(std::initializer_list<std::pair<std::string, gyre::index>> of_trial) {
   namespace parity = gyre::parity;
   INFO(gyre::operation_names[static_cast<std::size_t>(Op)]);
-  const parity::trial t{Op, std::string(parity::type_name<T>()), 12, sizes};
+  const parity::trial t{Op, std::string(parity::type_name<T>()), 12, of_trial};
   parity::bench<T> b(t);
   const auto arguments = parity::setting<Op>::arguments(b);
   shuffled_cuda device;

@@ -158,12 +158,12 @@ class enlarged {
 };
 
 /// A trial's operation whose matrices have so many rows that offsets pass `beyond`: the last two blocks of its one launch run.
-/// `sizes` are the trial's: "rows" the few rows at the end that are compared, and wide ones. blocks(rows): of the large launch.
+/// `of_trial` are its sizes: "rows" the few rows at the end that are compared, and wide ones. blocks(rows): of the large launch.
 template <class T, gyre::operation Op, class Blocks>
-void check_last_blocks(std::initializer_list<std::pair<std::string, gyre::index>> sizes, gyre::index cols, Blocks blocks) {
+void check_last_blocks(std::initializer_list<std::pair<std::string, gyre::index>> of_trial, gyre::index cols, Blocks blocks) {
   namespace parity = gyre::parity;
   INFO(gyre::operation_names[static_cast<std::size_t>(Op)]);
-  const parity::trial t{Op, std::string(parity::type_name<T>()), 12, sizes};
+  const parity::trial t{Op, std::string(parity::type_name<T>()), 12, of_trial};
   parity::bench<T> b(t);
   const auto arguments = parity::setting<Op>::arguments(b);
   shuffled_cuda device;
