@@ -27,7 +27,7 @@ if(NOT TARGET gyre::simt)
   add_library(gyre_simt_race INTERFACE)
   target_link_libraries(gyre_simt_race INTERFACE gyre_simt)
   target_sources(gyre_simt_race INTERFACE $<TARGET_OBJECTS:gyre_simt_instrumentation>)
-  target_compile_options(gyre_simt_race INTERFACE -g1 -fsanitize=thread,alignment
+  target_compile_options(gyre_simt_race INTERFACE $<IF:$<BOOL:$<TARGET_PROPERTY:GYRE_WITHOUT_LINES>>,-g0,-g1> -fsanitize=thread,alignment
     $<$<CXX_COMPILER_ID:GNU>:SHELL:--param tsan-instrument-func-entry-exit=0>
     $<$<CXX_COMPILER_ID:Clang,AppleClang>:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>)
   target_link_options(gyre_simt_race INTERFACE LINKER:--wrap=memcpy LINKER:--wrap=memmove LINKER:--wrap=memset)

@@ -1,4 +1,4 @@
-// Gradients through mixtures of every form, in every place of a model.
+// Gradients through mixtures of every form, in every place of a model. [no_sanitizer]
 #include <gyre/compose/mixture.hpp>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
 // Depth attention beyond what trials reach: more slots and features than a warp has lanes or a pass, bf16, scores that are not
-// finite, memory that ends with the operands, offsets beyond 2^31.
+// finite, memory that ends with the operands, offsets beyond 2^31. [own_unit]
 #include "device_matrix.hpp"
 #include "suite.hpp"
 

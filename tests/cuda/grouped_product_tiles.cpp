@@ -1,5 +1,5 @@
 // Grouped products beyond what trials reach: bf16, matrices that lie as aligned copies need them, memory that ends where the
-// operands do, rows among others, offsets beyond 2^31.
+// operands do, rows among others, offsets beyond 2^31. [own_unit]
 #include "device_matrix.hpp"
 #include "suite.hpp"
 

@@ -1,4 +1,4 @@
-// Generating on a backend whose calls return before their work is done: the same bits, because whoever reads waits.
+// Generating on a backend whose calls return before their work is done: the same bits, because whoever reads waits. [own_unit]
 #include <catch2/catch.hpp>
 #include <vector>
 

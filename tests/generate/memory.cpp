@@ -1,4 +1,4 @@
-// Memory: a recurrence that keeps one across its steps (a carry), and a device that runs short of it.
+// Memory: a recurrence that keeps one across its steps (a carry), and a device that runs short of it. [own_unit]
 #include <catch2/catch.hpp>
 
 #include <gyre/compose/chain.hpp>

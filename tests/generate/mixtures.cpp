@@ -1,5 +1,5 @@
 // Generation with mixtures: experts and mixed projections keep nothing between tokens but the usual cache, so decoding equals one
-// pass over the whole text, whatever else is in the batch.
+// pass over the whole text, whatever else is in the batch. [own_unit]
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,5 +1,5 @@
 // On the cpu backend, in float: decoding a mixture in a mixed batch gives the numbers of one pass over the whole text, and chooses
-// the same experts. [threads]
+// the same experts. [threads] [own_unit]
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,4 +1,4 @@
-// What drafted decoding refuses.
+// What drafted decoding refuses. [own_unit]
 #include <catch2/catch.hpp>
 
 #include <gyre/compose/mixture.hpp>

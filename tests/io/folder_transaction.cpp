@@ -1,4 +1,4 @@
-// Checkpoint folders: complete or absent, whatever fails; the last complete ones are found and kept.
+// Checkpoint folders: complete or absent, whatever fails; the last complete ones are found and kept. [own_unit]
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>

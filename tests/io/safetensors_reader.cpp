@@ -1,4 +1,4 @@
-// safetensors: tensors are read into typed memory, and nothing is trusted or read before it is checked.
+// safetensors: tensors are read into typed memory, and nothing is trusted or read before it is checked. [own_unit]
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Gradients through the memory that the steps of a recurrence share.
+// Gradients through the memory that the steps of a recurrence share. [no_sanitizer]
 #include <gyre/layers/depth_attention.hpp>
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// Gradients through routing, with the selection as it fell: experts of every kind and mixed projections.
+// Gradients through routing, with the selection as it fell: experts of every kind and mixed projections. [no_sanitizer]
 #include <gyre/layers/expert_attention.hpp>
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// Layers on two backends: recorded, and in lockstep.
+// Layers on two backends: recorded, and in lockstep. [own_unit]
 #include <gyre/parity/catch.hpp>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Planted faults in operations on rows: each is found, named, and made small.
+// Planted faults in operations on rows: each is found, named, and made small. [own_unit]
 #include <gyre/parity/catch.hpp>
 
 #include <algorithm>

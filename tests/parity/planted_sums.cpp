@@ -1,4 +1,4 @@
-// Planted faults in products, attention, routing and updates.
+// Planted faults in products, attention, routing and updates. [own_unit]
 #include <gyre/parity/catch.hpp>
 
 #include <cmath>

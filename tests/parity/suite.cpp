@@ -10,15 +10,11 @@
 #include <gyre/parity/suite.hpp>
 
 #include "../examples/parity/trials.hpp"
+#include "support/sanitized.hpp"
 
 namespace {
 
-// A race or a wrong address shows in the first trials or in none; sanitizers make each take many times as long.
-#if GYRE_TEST_SANITIZED  // by CMakeLists.txt
-constexpr gyre::index trials = 20;
-#else
-constexpr gyre::index trials = 60;
-#endif
+constexpr gyre::index trials = gyre_test::sanitized ? 20 : 60;
 
 /// All trials of all operations pass, and each of them has a line in the table.
 template <class T>
@@ -51,7 +47,7 @@ TEST_CASE("parity of the reference and the cpu backend: every operation, float",
 TEST_CASE("parity of the reference and the cpu backend: every operation, bf16", "[parity][threads]") {
   check_suite<gyre::bfloat16>();
 }
-#if !GYRE_TEST_SANITIZED  // the calls of float, with memory of another size
+#ifndef GYRE_TEST_SANITIZED  // the calls of float, with memory of another size
 TEST_CASE("parity of the reference and the cpu backend: every operation, double", "[parity][threads]") {
   check_suite<double>();
 }

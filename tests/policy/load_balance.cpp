@@ -1,4 +1,5 @@
 // The law of the selection biases: they balance loads, frozen they stay balanced, and without them loads are uneven.
+// [no_sanitizer]
 #include <catch2/catch.hpp>
 
 #include <algorithm>

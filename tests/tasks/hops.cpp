@@ -1,4 +1,4 @@
-// The hops task end to end: trained on 1 to 6 hops, a model must follow up to 32, one hop a step. [slow]
+// The hops task end to end: trained on 1 to 6 hops, a model must follow up to 32, one hop a step. [slow] [no_sanitizer]
 #include <catch2/catch.hpp>
 
 #include "../../examples/support/hops.hpp"

@@ -29,8 +29,10 @@ grid<T> slice(const grid<T>& x, index first, index count) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("attention agrees with the reference for ragged batches, grouped queries, odd widths", "", float, double) {
+  // The reference of long sequences takes minutes under a sanitizer.
+  const batch_layout layout = sanitized ? ragged({7, 0, 1, 129, 1}) : ragged({7, 0, 1, 129, 1, 260, 96, 128, 0});
   for (const heads_case h : head_cases)
-    for (const double spread : {1.0, 4.0}) check_attention<TestType>(h, ragged({7, 0, 1, 129, 1, 260, 96, 128, 0}), spread);
+    for (const double spread : {1.0, 4.0}) check_attention<TestType>(h, layout, spread);
 }
 
 TEMPLATE_TEST_CASE("decoding token by token, prefill in pieces and training give the same bits", "", float, double) {

@@ -1,4 +1,4 @@
-// Causality of sequence attention, to the bit: what a query must not see cannot change its result, though it be NaN.
+// Causality of sequence attention, to the bit: what a query must not see cannot change its result, though it be NaN. [own_unit]
 #include <catch2/catch.hpp>
 
 #include <cmath>

@@ -1,4 +1,5 @@
 // The gradient of sequence attention, to the bit: rows that have no part in a gradient cannot change it, though they be NaN.
+// [own_unit]
 #include <catch2/catch.hpp>
 
 #include <cmath>

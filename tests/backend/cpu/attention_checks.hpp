@@ -13,6 +13,7 @@
 
 #include "support.hpp"
 #include "support/compare.hpp"
+#include "support/sanitized.hpp"
 
 namespace gyre_test {  // at global scope POSIX has an `index` of its own
 

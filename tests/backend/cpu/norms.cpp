@@ -1,4 +1,4 @@
-// Norms and loss against the reference in long double.
+// Norms and loss against the reference in long double. [own_unit]
 #include <catch2/catch.hpp>
 
 #include <gyre/backend/cpu.hpp>

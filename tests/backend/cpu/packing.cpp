@@ -1,4 +1,4 @@
-// Weights are packed at their first use after a change, and only those that are used.
+// Weights are packed at their first use after a change, and only those that are used. [own_unit]
 #include <catch2/catch.hpp>
 
 #include <cstdint>

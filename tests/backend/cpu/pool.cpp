@@ -1,3 +1,4 @@
+// [own_unit]
 #include <catch2/catch.hpp>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Routing against the reference: the same experts, gates and gradients within the contract's tolerance.
+// Routing against the reference: the same experts, gates and gradients within the contract's tolerance. [own_unit]
 #include <catch2/catch.hpp>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Pairs of rows and experts, and the losses of a router, against the reference in long double.
+// Pairs of rows and experts, and the losses of a router, against the reference in long double. [own_unit]
 #include <catch2/catch.hpp>
 
 #include <cmath>

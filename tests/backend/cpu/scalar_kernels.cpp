@@ -1,4 +1,4 @@
-// The kernels for compilers without vector extensions, beside the others in one program.
+// The kernels for compilers without vector extensions, beside the others in one program. [own_unit]
 #define GYRE_SCALAR_KERNELS
 #define gyre_test gyre_test_scalar  // types of the tests hold types of the library, which differ from those of other units
 

@@ -1,4 +1,4 @@
-// What routing promises, on the reference: gates, gradients by the complex step, pairs.
+// What routing promises, on the reference: gates, gradients by the complex step, pairs. [own_unit]
 #include <catch2/catch.hpp>
 
 #include <algorithm>
