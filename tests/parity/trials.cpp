@@ -5,13 +5,14 @@
 #include <cmath>
 #include <limits>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <gyre/parity/bounded.hpp>
 #include <gyre/parity/report.hpp>
 #include <gyre/parity/trial.hpp>
+
+#include "support/words.hpp"
 
 namespace gyre_test {
 
@@ -23,13 +24,6 @@ namespace {
 
 constexpr std::array dimensions{parity::dimension{"rows", {0, 1, 7, 129}}, parity::dimension{"cols", {1, 2, 40}}, parity::gap,
                                 parity::special};
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
 
 }  // namespace
 

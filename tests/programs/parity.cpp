@@ -1,6 +1,5 @@
 // The programs that show the parity harness, run.
-#include <sstream>
-
+#include "../support/words.hpp"
 #include "process.hpp"
 
 namespace gyre_test {
@@ -8,12 +7,6 @@ namespace {
 
 outcome started(const std::string& program, std::vector<std::string> arguments) {
   return process(GYRE_PROGRAMS "/" + program, std::move(arguments)).wait();
-}
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
 }
 
 }  // namespace
