@@ -31,6 +31,8 @@ constexpr const char* purpose = R"(Compares depth-recurrent mixtures of experts 
 A run trains on one thread. It is added to results.jsonl in --out when it ends, and then never repeated; Ctrl-C saves, and the
 same command goes on. Several may work on the same --out at once.)";
 
+constexpr double most_tokens = 1e15;
+
 /// The right to work on a run; nullptr while another program has it.
 std::unique_ptr<examples::folder_lock> claim(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder / "claim");
@@ -96,10 +98,11 @@ int experiment_with(int count, char** values) {
   const auto rates = given.texts("lr", "learning rate; without it 1e-3 and 3e-3");
   p.common.seed = given.number<std::uint64_t>("seed", 0, "of the runs of --model");
   given.heading("How long:");
-  p.common.minutes =
-      given.number("minutes", p.common.minutes,
-                   "of processor time for the training of a run; the speed is measured first, then the steps fixed");
-  p.common.steps = given.number("steps", p.common.steps, "optimiser steps of a run, instead of minutes; 0: by time");
+  p.tokens = given.number("tokens", 6144000.0, "of the training of a run, the same for every model");
+  p.common.steps = given.number("steps", p.common.steps, "optimiser steps of a run, instead of tokens");
+  p.common.minutes = given.number("minutes", p.common.minutes,
+                                  "of processor time for the training of a run, instead of tokens; the speed is measured "
+                                  "first, then the steps fixed: another machine does not repeat it");
   p.common.rows = given.number("rows", p.common.rows, "rows of a step");
   given.heading("Where:");
   const std::filesystem::path out = given.text("out", "build/experiments", "folder of results.jsonl and of the runs");
@@ -112,8 +115,13 @@ int experiment_with(int count, char** values) {
     std::cout << markdown(read_results(out / "results.jsonl"));
     return 0;
   }
-  gyre::require(p.common.steps > 0 || (p.common.minutes > 0 && p.common.minutes <= most_minutes), "experiments: --minutes is ",
-                p.common.minutes, "; it must be more than 0 and at most ", most_minutes);
+  gyre::require(p.common.minutes >= 0 && p.common.minutes <= most_minutes, "experiments: --minutes is ", p.common.minutes,
+                "; it must not be negative and at most ", most_minutes);
+  gyre::require(p.tokens >= 1 && p.tokens <= most_tokens, "experiments: --tokens is ", p.tokens,
+                "; it must be at least 1 and at most ", most_tokens);
+  gyre::require(p.common.steps == 0 || p.common.minutes == 0,
+                "experiments: --steps and --minutes are both given; one is enough");
+  if (p.common.steps > 0 || p.common.minutes > 0) p.tokens = 0;
   for (const std::string& name : task_names())
     if (task.empty() ? name != "permutations" : task == name)
       p.tasks.emplace_back(name, make_task(name, p.common.rows, length, {})->length());

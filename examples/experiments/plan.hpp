@@ -15,7 +15,8 @@ namespace experiments {
 
 /// What all runs share, and what they vary.
 struct plan {
-  experiment common;                                       // minutes, steps, rows
+  experiment common;                                       // rows, steps or minutes
+  double tokens = 0;                                       // of each run, where there are neither steps nor minutes
   std::vector<std::pair<std::string, gyre::index>> tasks;  // with the length of a row
   std::vector<std::string> models{"attending-8", "recurrent-8", "layered-8", "layered-16"};
   std::vector<double> learning_rates;
@@ -43,6 +44,7 @@ inline std::vector<experiment> named_runs(const plan& p, const std::vector<resul
                       std::uint64_t seed) {
     experiment e = p.common;
     e.task = task.first, e.length = task.second, e.model = model, e.learning_rate = rate, e.seed = seed;
+    if (p.tokens > 0) e.steps = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(p.tokens) / e.step_tokens());
     return e;
   };
   // The better rate on the first seed, once all are done.

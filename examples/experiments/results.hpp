@@ -32,10 +32,11 @@ struct experiment {
   gyre::index length = 0, rows = 16;  // tokens of a row; rows of a step
   double learning_rate = 0;
   std::uint64_t seed = 0;
-  double minutes = 8;       // of training; ignored where steps are given
-  std::uint64_t steps = 0;  // 0: as many as fit into the minutes
+  std::uint64_t steps = 0;  // 0: as many as fit into `minutes`
+  double minutes = 0;       // of training; 0 where steps are given
 
   bool operator==(const experiment&) const = default;
+  std::uint64_t step_tokens() const { return static_cast<std::uint64_t>(rows * length); }
   /// A name for its folder.
   std::string name() const {
     return task + std::to_string(length) + '_' + model + "_lr" + examples::number_text(learning_rate, 6) + "_rows" +

@@ -16,7 +16,8 @@ namespace {
 
 result found(const std::string& model, double rate, std::uint64_t seed, std::optional<double> tokens, double accuracy) {
   result r;
-  r.of.model = model, r.of.task = "permutations", r.of.length = 8, r.of.learning_rate = rate, r.of.seed = seed;
+  r.of.model = model, r.of.task = "permutations", r.of.length = 8, r.of.learning_rate = rate, r.of.seed = seed,
+  r.of.minutes = 8;
   r.date = "2026-01-02", r.steps = 100, r.tokens = 5e6, r.seconds = 480, r.parameters = 985992, r.forward_flops = 805888;
   r.tokens_to_90 = tokens, r.accuracy = accuracy, r.last_accuracy = accuracy / 2;
   r.experts = 128, r.active = 2, r.depths = 8, r.hits = 1140, r.per_depth_diversity = 100.25, r.distinct_sets = 4000;
@@ -54,6 +55,7 @@ TEST_CASE("results are read back exactly, and what a kill has cut is gone", "[ex
 TEST_CASE("a plan compares rates on the first seed and takes the better one to the others", "[experiments]") {
   experiments::plan p;
   p.tasks = {{"permutations", 8}}, p.models = {"attending-8", "layered-16"}, p.learning_rates = {1e-3, 3e-3};
+  p.common.minutes = 8;
   std::vector<result> done;
   CHECK(experiments::named_runs(p, done).size() == 4);
   done.push_back(found("attending-8", 1e-3, 0, std::nullopt, 0.89));
@@ -69,6 +71,15 @@ TEST_CASE("a plan compares rates on the first seed and takes the better one to t
   done.push_back(found("layered-16", 3e-3, 0, std::nullopt, 0.5));
   CHECK(names(experiments::named_runs(p, done)).contains("permutations8_layered-32_lr0.001_rows16_seed0_8min"));
   CHECK(experiments::find(done, named.front()) == &done[0]);
+}
+
+TEST_CASE("a plan in tokens gives runs of every length of rows the steps that these are", "[experiments]") {
+  experiments::plan p;
+  p.tasks = {{"swaps", 24}, {"k-hops", 48}}, p.models = {"attending-8"}, p.learning_rates = {1e-3}, p.tokens = 6144000;
+  CHECK(names(experiments::named_runs(p, {})) == std::set<std::string>{"swaps24_attending-8_lr0.001_rows16_seed0_16000steps",
+                                                                       "k-hops48_attending-8_lr0.001_rows16_seed0_8000steps"});
+  p.tokens = 1;  // less than a step is one
+  CHECK(experiments::named_runs(p, {}).front().steps == 1);
 }
 
 TEST_CASE("the table has a row for each run and medians over seeds", "[experiments]") {

@@ -66,6 +66,9 @@ TEST_CASE("an experiment goes on after an interruption and is not repeated", "[p
              Catch::Contains("--model needs --task and --lr"));
   CHECK_THAT(run(program, small(folder / "x", {"--lr", "fast"})).err,
              Catch::Contains("--lr wants a positive number, not 'fast'"));
+  CHECK_THAT(run(program, small(folder / "x", {"--steps", "3", "--minutes", "1"})).err,
+             Catch::Contains("--steps and --minutes are both given"));
+  CHECK_THAT(run(program, small(folder / "x", {"--tokens", "0"})).err, Catch::Contains("--tokens is 0; it must be at least 1"));
 }
 
 TEST_CASE("two programs share the runs between them", "[programs][threads]") {
