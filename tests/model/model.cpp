@@ -1,4 +1,5 @@
 // What a model type says of itself: how deep it is for the initialisation, which of its tensors there are, and its fingerprint.
+// [own_unit]
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>

@@ -1,4 +1,5 @@
 // Golden passes of mixtures with mixed projections: one choice a token, depth and attention.
+// [own_unit]
 #include "support/parity_mixtures.hpp"
 
 using namespace gyre_test;

@@ -1,4 +1,5 @@
 // Golden passes of mixtures: a stack of separate layers in one step, and mixtures in every section of a model.
+// [own_unit]
 #include "support/parity_mixtures.hpp"
 
 using namespace gyre_test;

@@ -1,4 +1,5 @@
 // Golden passes of models with norm placement sandwich: every injection, and over all placements every pair of the other choices.
+// [own_unit]
 #include "support/parity.hpp"
 
 using namespace gyre_test;

@@ -1,4 +1,5 @@
 // Training on a backend whose calls return before their work is done: the same bits, because whoever reads waits.
+// [own_unit]
 #include <catch2/catch.hpp>
 #include <tuple>
 #include <vector>

@@ -1,4 +1,5 @@
 // Training a mixture in bf16_mixed: masters keep what bf16 cannot, and nothing depends on threads. [threads]
+// [own_unit]
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,4 +1,5 @@
 // Checkpoints of trainings in bf16_mixed: they hold the masters, and are resumed bit for bit.
+// [own_unit]
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>

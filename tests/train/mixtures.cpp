@@ -1,5 +1,5 @@
 // Training models of experts: loads are counted and balanced, nothing depends on threads, and a resumed run is the uninterrupted
-// one. [threads]
+// one. [threads] [own_unit]
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>

@@ -1,4 +1,5 @@
 // adamw and huginn_adam against straight-line formulas written independently, tensor by tensor and scalar by scalar.
+// [own_unit]
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>

@@ -1,4 +1,5 @@
 // Packed rows against their definition, and orders that can be resumed anywhere.
+// [own_unit]
 #include <catch2/catch.hpp>
 
 #include <gyre/train/packing.hpp>

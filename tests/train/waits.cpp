@@ -1,4 +1,5 @@
 // A training step waits for the device as often at any depth: no router does.
+// [own_unit]
 #include <catch2/catch.hpp>
 
 #include <memory>
