@@ -189,6 +189,36 @@ TEST_CASE("a matrix without gradient has no direction and stays", "[optimizer]")
   CHECK(gyre_test::copy_of(net) == before);
 }
 
+TEMPLATE_TEST_CASE("a momentum too small for the inverse of its norm has the direction of a large one", "[optimizer]",
+                   gyre::reference, gyre::cpu) {
+  // 2^-136 is below the normal floats, and its inverse above the largest. There the gradients are exact, multiples of 2^-144, and
+  // what the rule adds to them is rounded to 2^-149: errors of 2^-14, which five steps of the polynomial make up to 3.4445^5 = 485
+  // times larger, as they do with singular values near 0.
+  const auto change_by = [](float size) {
+    gyre::network<Untied, TestType, gyre::fp32> net(TestType{}, gyre::seed{3});
+    const std::vector<float> before = gyre_test::copy_of(net);
+    std::vector<float> g;
+    for (const double x : gradient_of(11)) g.push_back(static_cast<float>(std::round(x * 256)) / 256 * size);
+    gyre::optimizer_state<gyre::muon, decltype(net)> state(net.device());
+    state.apply(gyre::muon{.lr = 1}, net, g.data(), 1, 1);
+    std::vector<float> change;
+    for (std::size_t i = 0; i < before.size(); ++i) change.push_back(net.values()[i] - before[i]);
+    return change;
+  };
+  const std::vector<float> large = change_by(1), least = change_by(0x1p-136f);
+  const auto names = table::names();
+  for (std::size_t n = 0; n < names.size(); ++n) {
+    auto at = static_cast<std::size_t>(table::entries[n].offset);
+    for (const auto& shape : parts_of(names[n])) {
+      const float factor = 0.2f * std::sqrt(static_cast<float>(std::max(shape.first, shape.second)));
+      for (std::size_t i = 0; i < shape.first * shape.second; ++i, ++at) {
+        CAPTURE(names[n], at, large[at]);
+        CHECK(std::abs(least[at] - large[at]) <= 485 * 0x1p-14f * factor);
+      }
+    }
+  }
+}
+
 TEST_CASE("muon keeps one moment for matrices, two for the rest", "[optimizer]") {
   gyre::index expected = 0;
   for (const gyre::tensor_entry& e : table::entries) expected += (gyre::is_matrix(e.kind) ? 1 : 2) * e.shape.size();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -80,7 +81,13 @@ struct muon {
     const double norm = std::sqrt(device.squared_norm(x, size));
     if (norm == 0) return nullptr;
     const auto [a, b, c] = polynomial;
-    device.combine(static_cast<T>(1 / norm), x, T(0), y, size);
+    double inverse = 1 / norm;
+    // The momentum of an expert at rest fades until a T does not hold the inverse of its norm.
+    if (inverse > static_cast<double>((std::numeric_limits<T>::max)())) {
+      device.combine(T(0x1p100), x, T(0), x, size);  // exact
+      inverse *= 0x1p-100;
+    }
+    device.combine(static_cast<T>(inverse), x, T(0), y, size);
     const matrix_view<T> gram(squares, least, least), sum(squares + least * least, least, least);
     const matrix_view<const T> gram_read = gram, sum_read = sum;
     std::swap(x, y);
