@@ -156,7 +156,18 @@ TEST_CASE("initial states reach elements beyond 2^32", "[cuda_kernels]") {
 TEST_CASE("updates reach scalars beyond 2^32", "[cuda_kernels]") {
   check_update(1, [](auto& device, auto v, gyre::index count) { device.combine(2.0f, v[1], 3.0f, v[0], count); });
   check_update(1, [](auto& device, auto v, gyre::index count) {
-    device.atan2_update(v[0], v[1], v[2], count, {0.1, 0.2, 0.5});
+    const auto squares = device.device().machine().template allocate<double>(1);
+    squares[0] = 2;
+    device.unit(static_cast<const float*>(v[1]), squares.data(), v[0], count);
+  });
+  check_update(1, [](auto& device, auto v, gyre::index count) {
+    using angles = gyre::detail::atan2_pack<float>;
+    const auto rate = device.device().machine().template allocate<double>(1);
+    rate[0] = 0.2;
+    constexpr unsigned threads = gyre::detail::update_threads;
+    gyre::simt::launch(gyre::detail::for_each_pack<true, float, angles>, gyre::detail::blocks_for(count, 4 * threads), threads,
+                       0, device.device().stream(), count,
+                       angles(v[0], v[1], v[2], rate.data(), {.shrink = 0.1, .v_correction = 0.5}));
   });
   check_update(3, [](auto& device, auto v, gyre::index count) {
     device.adamw_update(v[0], v[3], v[1], v[2], count, {0.5, 0.9, 0.95, 1e-8, 1e-3, 0.01, 0.6});
@@ -187,7 +198,7 @@ TEST_CASE("sums reach scalars beyond 2^32", "[cuda_kernels]") {
     copies.push_back(machine.allocate<float>(vectors::ending));
     std::copy(x.begin(), x.end(), copies.back().begin());
   }
-  const gyre::moment_numbers numbers{0.5, 0.9, 0.95, 1e-6};
+  const gyre::clipped_atan2_numbers numbers{0.5, 0.9, 0.95, 1e-6, 0, 0, 1};
   check(gyre::detail::number_term<float, false>{v.large[0].data()}, gyre::detail::number_term<float, false>{copies[0].data()});
   check(gyre::detail::number_term<float, true>{v.large[0].data()}, gyre::detail::number_term<float, true>{copies[0].data()});
   check(gyre::detail::clipped_moments_term<float>(v.large[0].data(), v.large[1].data(), v.large[2].data(), numbers),

@@ -10,8 +10,8 @@
 namespace gyre_test {
 
 template <gyre::operation Op, class... A>
-typename result<Op, A...>::type call_on_gpu(const gpu_memory& memory, const A&... a) {
-  return gyre::parity::signature<Op>::call(*static_cast<gyre::cuda*>(memory.device()), a...);
+void call_on_gpu(const gpu_memory& memory, const A&... a) {
+  gyre::parity::signature<Op>::call(*static_cast<gyre::cuda*>(memory.device()), a...);
 }
 
 using call = void (*)();
@@ -95,12 +95,12 @@ struct calls_in {
                       held<operation::group_pairs, places, index, index, std::int32_t*, std::int32_t*, std::int32_t*>(),
                       held<operation::router_loss, wide_in, double, places, index, layout, loss, S*>(),
                       held<operation::router_loss_backward, wide_in, double, places, index, layout, loss, S, wide_out>(),
-                      held<operation::sum, const S*, index>(),
-                      held<operation::squared_norm, const S*, index>(),
+                      held<operation::sum, const S*, index, S*>(),
+                      held<operation::squared_norm, const S*, index, double*>(),
+                      held<operation::unit, const S*, const double*, S*, index>(),
                       held<operation::combine, S, const S*, S, S*, index>(),
                       held<operation::adamw_update, S*, const S*, S*, S*, index, gyre::adamw_numbers>(),
-                      held<operation::clipped_moments, const S*, S*, S*, index, gyre::moment_numbers>(),
-                      held<operation::atan2_update, S*, const S*, const S*, index, gyre::atan2_numbers>()};
+                      held<operation::clipped_atan2_update, S*, const S*, S*, S*, index, gyre::clipped_atan2_numbers>()};
   }
 };
 

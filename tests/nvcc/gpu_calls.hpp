@@ -34,32 +34,16 @@ class gpu_memory {
   std::shared_ptr<void> device_;
 };
 
-template <gyre::operation Op, class... A>
-struct result {
-  using type = void;
-};
-template <class S>
-struct result<gyre::operation::sum, const S*, gyre::index> {
-  using type = S;
-};
-template <class... A>
-struct result<gyre::operation::squared_norm, A...> {
-  using type = double;
-};
-template <class... A>
-struct result<gyre::operation::clipped_moments, A...> {
-  using type = double;
-};
 /// Defined in calls.cuh; where nobody holds the call, the linker says which.
 template <gyre::operation Op, class... A>
-typename result<Op, A...>::type call_on_gpu(const gpu_memory&, const A&...);
+void call_on_gpu(const gpu_memory&, const A&...);
 
 class gpu_calls : public gyre::parity::wrapped<gpu_calls, gpu_memory> {
  public:
   gpu_calls() : wrapped(gpu_memory()) {}
   template <gyre::operation Op, class... A>
-  auto operate(const A&... a) {
-    return call_on_gpu<Op, A...>(*this, a...);
+  void operate(const A&... a) {
+    call_on_gpu<Op, A...>(*this, a...);
   }
 };
 

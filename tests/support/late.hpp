@@ -69,21 +69,14 @@ class late : public gyre::parity::wrapped<late<B>, B> {
   };
 
   template <gyre::operation Op, class... A>
-  auto operate(const A&... a) {
+  void operate(const A&... a) {
     keeper keep;
     const auto arguments = std::apply([&](const auto&... x) { return std::tuple{keep.kept_if_host(x)...}; },
                                       gyre::parity::signature<Op>::map(keep, keep.of_inner(a)...));
-    const auto later = [arguments, kept = keep.kept](B& b) {
-      return std::apply([&](const auto&... x) { return gyre::parity::signature<Op>::call(b, x...); }, arguments);
-    };
-    using result = decltype(later(this->inner()));
-    if constexpr (!std::is_void_v<result>) {
-      finish();
-      return later(this->inner());
-    } else {
-      queue_->calls.push_back(later);
-      if (Op == gyre::operation::row_change) finish();
-    }
+    queue_->calls.push_back([arguments, kept = keep.kept](B& b) {
+      std::apply([&](const auto&... x) { gyre::parity::signature<Op>::call(b, x...); }, arguments);
+    });
+    if (Op == gyre::operation::row_change) finish();
   }
 
  private:

@@ -143,7 +143,9 @@ class mixture_run {
     choice_record<P> record;
     Backend device = net_.device();
     gyre::context<Backend, P> c{device, tape, scratch, records, golden_.layout, net_.tables()};
+    gyre::statistic_t<P> auxiliary_loss{};
     c.keep = false;
+    c.auxiliary_loss = &auxiliary_loss;
     c.observer = &record;
     typename Model::template tape<P> t{};
     mixture_results result;
@@ -156,7 +158,7 @@ class mixture_run {
                   gyre::matrix_view<T>(logits.data(), tokens, Model::shape.vocab));
     result.logits.assign(logits.begin(), logits.end());
     result.chosen = record.chosen;
-    result.auxiliary_loss = static_cast<double>(c.auxiliary_loss);
+    result.auxiliary_loss = static_cast<double>(auxiliary_loss);
     return result;
   }
 

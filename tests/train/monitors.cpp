@@ -61,7 +61,9 @@ gyre::monitors measured(B device, const gyre::batch_layout& layout, const states
   std::vector<std::byte> memory(1 << 16);
   gyre::arena scratch(memory.data(), memory.size());
   gyre::detail::monitor_sums sums;
-  gyre::detail::measure(device, scratch, layout, previous.rows(), last.rows(), hidden.rows(), sums);
+  auto* const numbers = scratch.take<double>(gyre::detail::measured_numbers(layout));
+  gyre::detail::measure(device, scratch, layout, previous.rows(), last.rows(), hidden.rows(), numbers);
+  gyre::detail::add_measured(layout, width, numbers, sums);
   return sums.means();
 }
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include <gyre/policy/depth.hpp>
+#include <gyre/train/huginn_adam.hpp>
+#include <gyre/train/muon.hpp>
 #include <gyre/train/trainer.hpp>
 
 #include "parity/mixture_model.hpp"
@@ -39,10 +41,11 @@ struct trained {
   std::vector<std::int64_t> loads;
 };
 /// One step of two micro-batches with so many steps of the recurrence, the last two with gradients.
+template <class Rule = gyre::adamw>
 trained train(int depth, watching* observer) {
   const patient device;
   gyre::network<gyre_test::Dreamer, patient> net(device, gyre::seed{4});
-  gyre::trainer trainer(net, gyre::adamw{}, gyre::fixed_depth{depth, 2});
+  gyre::trainer trainer(net, Rule{}, gyre::fixed_depth{depth, 2});
   trainer.observe_passes(observer);
   std::vector<gyre::token> ids, targets;
   for (int i = 0; i < 21; ++i) ids.push_back((i * 17 + 3) % 61), targets.push_back(i % 7 > 4 ? -1 : (i * 5) % 61);
@@ -61,6 +64,10 @@ trained train(int depth, watching* observer) {
 TEST_CASE("a step waits as often with deeper recurrence", "[train]") {
   const trained shallow = train(2, nullptr), deep = train(5, nullptr);
   CHECK(deep.waits == shallow.waits);
+  // Each micro-batch for its losses, monitors and choices; the step for the gradient's norm, and for the biases that it balances.
+  CHECK(shallow.waits == 2 + 1 + 1);
+  CHECK(train<gyre::huginn_adam>(2, nullptr).waits == shallow.waits);
+  CHECK(train<gyre::muon>(2, nullptr).waits == shallow.waits);
   CHECK(deep.loads != shallow.loads);
   // Who listens hears at once, and the loads are the same.
   watching observer;

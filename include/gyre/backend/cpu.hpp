@@ -228,8 +228,8 @@ class cpu : public detail::cpu_updates<cpu>, public detail::cpu_routing<cpu> {
     detail::cross_entropy(*pool_, logits, targets, scale, losses, gradient);
   }
   template <class T>
-  T sum(const T* x, index count) {
-    return detail::sum_in_order(x, count);
+  void sum(const T* x, index count, T* total) {
+    total[0] = detail::sum_in_order(x, count);
   }
 
   template <class T>

@@ -234,9 +234,8 @@ struct dry {
     touch<T>(operation::cross_entropy, logits.size(), (gradient ? 2 : 1) * logits.size());
   }
   template <class S>
-  S sum(const S*, index count) {
+  void sum(const S*, index count, S*) {
     touch<S>(operation::sum, count, count);
-    return S(0);
   }
   template <class T>
   void random_normal(matrix_view<T> y, const batch_layout&, state_key, double, bool) {
@@ -247,9 +246,12 @@ struct dry {
     touch<T>(operation::standardise, y.size(), 2 * y.size());
   }
   template <class T>
-  double squared_norm(const T*, index count) {
+  void squared_norm(const T*, index count, double*) {
     touch<T>(operation::squared_norm, count, count);
-    return 0;
+  }
+  template <class T>
+  void unit(const T*, const double*, T*, index count) {
+    touch<T>(operation::unit, count, 2 * count);
   }
   template <class T>
   void combine(std::type_identity_t<T>, const T*, std::type_identity_t<T>, T*, index count) {
@@ -260,13 +262,8 @@ struct dry {
     touch<T>(operation::adamw_update, 4 * count, 7 * count);
   }
   template <class T>
-  double clipped_moments(const T*, T*, T*, index count, const moment_numbers&) {
-    touch<T>(operation::clipped_moments, 3 * count, 5 * count);
-    return 0;
-  }
-  template <class T>
-  void atan2_update(T*, const T*, const T*, index count, const atan2_numbers&) {
-    touch<T>(operation::atan2_update, 3 * count, 4 * count);
+  void clipped_atan2_update(T*, const T*, T*, T*, index count, const clipped_atan2_numbers&) {
+    touch<T>(operation::clipped_atan2_update, 4 * count, 9 * count);  // the mean of g^2 / v stands between two passes
   }
 
  private:

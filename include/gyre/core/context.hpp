@@ -104,9 +104,9 @@ struct context {
   bool steps_matter = false;  // some layer's result depends on `steps`
   std::span<const cache_lane<scalar>> lanes{};  // one for each sequence of the layout; empty when nothing is cached
   index cache_cursor = 0;                       // scalars a token, of the layers executed so far
-  statistic_t<P> auxiliary_loss{};              // sum of what layers add to the loss of tokens in this pass
-  statistic_t<P> loss_scale{};                  // of the gradient, in backward
-  pass_observer<P>* observer = nullptr;         // hears of what layers do
+  statistic_t<P>* auxiliary_loss = nullptr;  // (1) of the device: layers add their own losses in this pass; null: nobody asks
+  statistic_t<P> loss_scale{};               // of the gradient, in backward
+  pass_observer<P>* observer = nullptr;      // hears of what layers do
 };
 
 /// Around one layer of several: gives its tape back at once when no backward pass will read it.

@@ -46,6 +46,14 @@ struct compute_of {
 template <class T>
 using compute_t = typename compute_of<std::remove_cv_t<T>>::type;
 
+/// What long sums of numbers of type T are computed in where the contract says double: a scalar that stands for others has its own.
+template <class T>
+struct double_of {
+  using type = double;
+};
+template <class T>
+using double_t = typename double_of<T>::type;
+
 template <class T>
 constexpr real_t<T> real_part(const T& x) {
   if constexpr (std::is_same_v<real_t<T>, std::remove_cv_t<T>>)

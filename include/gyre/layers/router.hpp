@@ -111,11 +111,14 @@ struct router {
         c.device.route(matrix_view<const S>(scores), bias, scale(), R.active, k.chosen + first * R.active,
                        k.logits + first * R.active, k.gates + first * R.active);
         if constexpr (has_losses) {
-          const auto sequences = static_cast<index>(c.layout.sequences().size());
-          S* const losses = c.scratch.template take<S>(sequences);
-          c.device.router_loss(matrix_view<const S>(scores), scale(), static_cast<const std::int32_t*>(k.chosen), R.active,
-                               c.layout, loss_weights, losses);
-          c.auxiliary_loss += c.device.sum(static_cast<const S*>(losses), sequences);
+          if (c.auxiliary_loss != nullptr) {
+            const auto sequences = static_cast<index>(c.layout.sequences().size());
+            S* const losses = c.scratch.template take<S>(sequences + 1);  // the last: their sum
+            c.device.router_loss(matrix_view<const S>(scores), scale(), static_cast<const std::int32_t*>(k.chosen), R.active,
+                                 c.layout, loss_weights, losses);
+            c.device.sum(static_cast<const S*>(losses), sequences, losses + sequences);
+            c.device.add(matrix_view<const S>(losses + sequences, 1, 1), matrix_view<S>(c.auxiliary_loss, 1, 1));
+          }
         }
       });
       c.device.group_pairs(static_cast<const std::int32_t*>(k.chosen), pairs, index{R.count}, k.offsets, k.place, k.source);

@@ -55,8 +55,9 @@ class pass_memory {
 template <class A, class P>
 struct pass_result {
   std::span<statistic_t<P>> losses;  // (tokens) unscaled cross-entropies
-  statistic_t<P> loss_sum{};         // 0 after launch_pass
-  statistic_t<P> auxiliary_loss{};   // what layers add: losses of routers
+  std::span<statistic_t<P>> sums;    // (2) of the losses, and of what layers add: losses of routers
+  statistic_t<P> loss_sum{};         // sums[0], and
+  statistic_t<P> auxiliary_loss{};   // sums[1]; 0 after launch_pass, which does not wait for them
   typename A::template tape<P> tape;
 };
 
@@ -71,22 +72,26 @@ pass_result<A, P> walk(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, std
   c.keep = dw != nullptr;
   pass_result<A, P> result{};
   const index tokens = c.layout.rows();
-  result.losses = {c.tape.template take<statistic_t<P>>(tokens), static_cast<std::size_t>(tokens)};
+  using S = statistic_t<P>;
+  result.losses = {c.tape.template take<S>(tokens), static_cast<std::size_t>(tokens)};
+  result.sums = {c.tape.template take<S>(2), 2};
+  c.auxiliary_loss = &result.sums[1];
+  c.device.fill(matrix_view<S>(c.auxiliary_loss, 1, 1), S(0));
   const auto hidden = A::forward(c, w, ids, key, draw, result.tape);
-  result.auxiliary_loss = c.auxiliary_loss;
   c.loss_scale = scale;
   frame f(c.scratch);
   const auto d_hidden = c.scratch.template take_rows<T, A::width>(dw != nullptr ? tokens : 0);
   A::loss(c, w, dw, hidden, targets, scale, result.losses.data(), d_hidden);
+  c.device.sum(static_cast<const S*>(result.losses.data()), tokens, result.sums.data());
   if (dw != nullptr) A::backward(c, w, dw, ids, result.tape, rows<const T, A::width>(d_hidden));
   return result;
 }
 
-/// Adds up the losses of what walk has called. A device's calls have been done then.
+/// Waits for what has been called, and reads the sums of a pass.
 template <class A, class B, class P>
-void add_losses(B& device, pass_result<A, P>& result) {
+void read_sums(B& device, pass_result<A, P>& result) {
   device.finish();
-  result.loss_sum = device.sum(static_cast<const statistic_t<P>*>(result.losses.data()), std::ssize(result.losses));
+  result.loss_sum = result.sums[0], result.auxiliary_loss = result.sums[1];
 }
 
 /// Throws unless the tokens of a ragged batch suit the model.
@@ -118,18 +123,16 @@ GYRE_COLD pass_plan plan_pass(const batch_layout& layout, depth_draw draw, bool 
   auto* numbers = arena::counting().template take<parameter_t<P>>(1);
   auto* gradient = reinterpret_cast<gradient_t<P>*>(numbers);
   const std::span<const token> ids(reinterpret_cast<const token*>(numbers), static_cast<std::size_t>(layout.rows()));
-  auto result = detail::walk<A>(c, weights<dry<B>, P>{numbers, nullptr}, gradients ? gradient : nullptr, ids, ids, state_key{},
-                                draw, statistic_t<P>(1));
-  detail::add_losses(counter, result);
+  detail::walk<A>(c, weights<dry<B>, P>{numbers, nullptr}, gradients ? gradient : nullptr, ids, ids, state_key{}, draw,
+                  statistic_t<P>(1));
   return {tape.peak(), scratch.peak(), counter.costs};
 }
 
-/// Calls a pass over `ids` (one token a row of `layout`) and does not wait for it: losses and gradient are there after the device's
-/// finish(), and loss_sum stays 0. `targets` are the tokens to predict, negative for rows that do not count. With `gradient`
+/// Calls a pass over `ids` (one token a row of `layout`) and does not wait for it: losses, their sums and the gradient are there after
+/// the device's finish(). `targets` are the tokens to predict, negative for rows that do not count. With `gradient`
 /// (parameter_count scalars) the gradient of scale * sum(losses) is added to it.
 ///
-/// Memory grows in the first pass of a size. The next one neither allocates nor waits, so a device can capture it into a graph,
-/// unless routers have losses of their own, whose sums the host wants at once.
+/// Memory grows in the first pass of a size. The next one neither allocates nor waits, so a device can capture it into a graph.
 ///
 /// Throws gyre::error for tokens outside the vocabulary, positions outside the context, and sizes that do not agree.
 template <architecture A, class B, precision P>
@@ -153,7 +156,7 @@ pass_result<A, P> run_pass(const network<A, B, P>& net, pass_memory<B>& memory, 
                            std::type_identity_t<statistic_t<P>> scale, std::type_identity_t<gradient_t<P>>* gradient) {
   pass_result<A, P> result = launch_pass(net, memory, layout, ids, targets, key, draw, scale, gradient);
   B device = net.device();
-  detail::add_losses(device, result);
+  detail::read_sums(device, result);
   return result;
 }
 

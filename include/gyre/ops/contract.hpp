@@ -11,8 +11,9 @@
 //   determinism the result does not depend on the number of threads, nor a row's result on the rows around it, except that sums
 //               over rows (parameter gradients) depend on the number of rows.
 //   sizes       zero rows are legal everywhere. Views may be strided; pointers to vectors are contiguous.
-//   order       calls act in their order, but may return before their work is done, except those that return a number. What lies
-//               in memory of the host (spans, layouts, lanes with their steps, angles) is read before a call returns.
+//   order       calls act in their order, but may return before their work is done: the host waits by finish(). What lies in
+//               memory of the host (spans, layouts, lanes with their steps, angles) is read before a call returns. No call
+//               returns a number: what operations work out lies in the backend's memory, numbers of double too.
 //   workspace   scalars that the caller takes from its scratch arena: the static function `<operation>_workspace` of the
 //               backend says how many, so that a dry run plans them.
 //   tolerance   of a backend in precision eps against the reference in exact arithmetic, per element:
@@ -138,7 +139,7 @@
 //                                                                losses[i] = logsumexp(logits[i]) - logits[i][target], unscaled,
 //                                                                0 where target < 0; with `gradient` logits become
 //                                                                scale * (softmax - onehot), zero where target < 0
-//   S sum(const S* x, index count)                               in a fixed order
+//   sum(const S* x, index count, S* total)                       assigns total[0], in a fixed order
 //
 // Initial states: every value from its own counter (seed, step, sequence key, position, feature)
 //   random_normal(V<T> y, const batch_layout&, state_key, double sigma, bool truncated)   truncated: cut at 3 sigma
@@ -146,12 +147,13 @@
 //
 // Updates of parameters, on flat vectors of `count` scalars (training only; concept updating_backend). T is the scalar of gradients
 // and master weights: not bfloat16.
-//   double squared_norm(const T* x, index count)                 sum of squares in double, in a fixed order
+//   squared_norm(const T* x, index count, double* squares)       assigns squares[0]: the sum of squares in double, in a fixed order
+//   unit(const T* x, const double* squares, T* y, index count)   y = x / sqrt(squares[0]) in double, rounded once; 0 where squares[0]
+//                                                                is; assigns, y may be x
 //   combine(T a, const T* x, T b, T* y, index count)             y = a x + b y; with b = 0 assigns; y may be x
 //   adamw_update(T* w, const T* g, T* m, T* v, index count, const adamw_numbers&)        m, v and w in place
-//   double clipped_moments(const T* g, T* m, T* v, index count, const moment_numbers&)   m and v in place; returns the sum of
-//                                                                g^2 / v (scaled g, new v) in double, in a fixed order
-//   atan2_update(T* w, const T* m, const T* v, index count, const atan2_numbers&)        w in place
+//   clipped_atan2_update(T* w, const T* g, T* m, T* v, index count, const clipped_atan2_numbers&)    m, v and w in place; the mean
+//                                                                of g^2 / v (scaled g, new v) in double, in a fixed order
 #pragma once
 
 #include <concepts>
@@ -219,7 +221,7 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, co
   b.router_loss_backward(u, 1.0, at, n, rows, l, s, z);
   b.row_change(x, x, p);
   b.cross_entropy(y, ids, S(s), p, true);
-  { b.sum(o, n) } -> std::convertible_to<S>;
+  b.sum(o, n, p);
   b.random_normal(y, rows, key, 1.0, true);
   b.standardise(y);
   { B::add_scaled_backward_workspace(n) } -> std::convertible_to<index>;
@@ -244,12 +246,12 @@ concept mixed_backend = backend<B> && detail::operations<B, bfloat16, float, flo
 
 /// A backend that can also update parameters of type T: what a trainer needs beyond passes.
 template <class B, class T>
-concept updating_backend = requires(B& b, T* y, const T* x, index n) {
-  { b.squared_norm(x, n) } -> std::same_as<double>;
+concept updating_backend = requires(B& b, T* y, const T* x, index n, double* squares) {
+  b.squared_norm(x, n, squares);
+  b.unit(x, squares, y, n);
   b.combine(T(1), x, T(1), y, n);
   b.adamw_update(y, x, y, y, n, adamw_numbers{});
-  { b.clipped_moments(x, y, y, n, moment_numbers{}) } -> std::same_as<double>;
-  b.atan2_update(y, x, x, n, atan2_numbers{});
+  b.clipped_atan2_update(y, x, y, y, n, clipped_atan2_numbers{});
 };
 
 GYRE_END

@@ -53,10 +53,10 @@ enum class operation {
   random_normal,
   standardise,
   squared_norm,
+  unit,
   combine,
   adamw_update,
-  clipped_moments,
-  atan2_update,
+  clipped_atan2_update,
   count
 };
 
@@ -105,9 +105,9 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(operation
     "random_normal",
     "standardise",
     "squared_norm",
+    "unit",
     "combine",
     "adamw_update",
-    "clipped_moments",
-    "atan2_update"};
+    "clipped_atan2_update"};
 
 GYRE_END

@@ -16,18 +16,16 @@ struct adamw_numbers {
   double v_correction = 1;  // 1 - beta2^t
 };
 
-/// m = beta1 m + (1 - beta1) g; v = max(beta2 v + (1 - beta2) g^2, v_floor).
-struct moment_numbers {
+/// m = beta1 m + (1 - beta1) g; v = max(beta2 v + (1 - beta2) g^2, v_floor), of the gradient scaled by `gradient_scale`; then
+/// w -= shrink w + rate / c atan2(m, sqrt(v / v_correction)) with c = max(1, sqrt(mean(g^2 / v))),
+/// 1 where that is NaN.
+struct clipped_atan2_numbers {
   double gradient_scale = 1;
   double beta1 = 0, beta2 = 0;
   double v_floor = 0;  // eps^2
-};
-
-/// w -= shrink w + rate atan2(m, sqrt(v / v_correction)).
-struct atan2_numbers {
   double shrink = 0;
-  double rate = 0;  // lr / (c (1 - beta1^t))
-  double v_correction = 1;
+  double rate = 0;          // lr / (1 - beta1^t)
+  double v_correction = 1;  // 1 - beta2^t
 };
 
 GYRE_END

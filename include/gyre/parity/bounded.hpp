@@ -188,6 +188,11 @@ struct compute_of<parity::bounded<Of>> {
   using type = parity::bounded<compute_t<Of>>;
 };
 
+template <class Of>
+struct double_of<parity::bounded<Of>> {
+  using type = parity::bounded<double>;
+};
+
 /// Maxima, by which softmax is shifted, drop out of its result, and so do their errors.
 template <class Of>
 struct real_of<parity::bounded<Of>> {

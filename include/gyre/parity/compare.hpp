@@ -23,37 +23,23 @@ struct run {
   std::vector<finding> findings;
 };
 
-template <class R>
-tensor result_of(const R& x) {
-  return copy_of<R>("result", access::output, {&x, 1, 1});
-}
-
 template <operation Op, class B, class... A>
 run run_once(B& device, const placement& where, const A&... arguments) {
   run r;
   placed<B> memory(device, where);
   try {
     auto call = signature<Op>::map(memory, arguments...);
-    const auto apply = [&](const auto&... a) { return signature<Op>::call(device, a...); };
-    using result = decltype(std::apply(apply, call));
-    if constexpr (std::is_void_v<result>) {
-      std::apply(apply, call);
-    } else {
-      r.outputs.push_back(result_of(std::apply(apply, call)));
-    }
+    std::apply([&](const auto&... a) { signature<Op>::call(device, a...); }, call);
     transfer<B>::finish(device);
   } catch (const std::exception& problem) {
     r.findings.push_back({fault::thrown, side::left, problem.what()});
   }
-  std::vector<tensor> returned = std::move(r.outputs);
-  r.outputs.clear();
   for (auto& operand : memory.operands()) {
     const bool input = operand.contents().how == access::input;
     const std::string wrong = operand.read_back();
     if (!wrong.empty()) r.findings.push_back({input ? fault::input : fault::outside, side::left, wrong});
     if (!input && operand.contents().name != "workspace") r.outputs.push_back(operand.contents());
   }
-  for (tensor& t : returned) r.outputs.push_back(std::move(t));
   return r;
 }
 
@@ -88,29 +74,8 @@ std::vector<expectation> expect(const A&... arguments) {
   in_bounded_numbers memory;
   auto call = signature<Op>::map(memory, arguments...);
   reference device;
-  const auto apply = [&](const auto&... a) { return signature<Op>::call(device, a...); };
-  using result = decltype(std::apply(apply, call));
-  if constexpr (std::is_void_v<result>) {
-    std::apply(apply, call);
-    return memory.outputs();
-  } else {
-    const result x = std::apply(apply, call);
-    std::vector<expectation> all = memory.outputs();
-    all.push_back(expected<result>("result", {&x, 1, 1}));
-    if constexpr (requires { signature<Op>::result_error(0.0L, 0.0L, index{}); }) {
-      using T = std::remove_cvref_t<decltype(*std::get<0>(std::tuple(arguments...)))>;
-      const index count = [](const auto&... a) {
-        index found = 0;
-        const auto take = [&](const auto& argument) {
-          if constexpr (std::is_same_v<decltype(argument), const index&>) found = argument;
-        };
-        (take(a), ...);
-        return found;
-      }(arguments...);
-      all.back().tolerances[0] = signature<Op>::result_error(static_cast<long double>(x), bounded<T>::epsilon, count);
-    }
-    return all;
-  }
+  std::apply([&](const auto&... a) { signature<Op>::call(device, a...); }, call);
+  return memory.outputs();
 }
 
 }  // namespace detail

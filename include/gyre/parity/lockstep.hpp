@@ -30,10 +30,10 @@ class lockstep : public wrapped<lockstep<L, R>, L> {
   }
 
   template <operation Op, class... A>
-  auto operate(const A&... arguments) {
+  void operate(const A&... arguments) {
     reports_->push_back(compare_call<Op>(this->inner(), right_, placement{}, arguments...));
     reports_->back().trial = "call " + std::to_string(reports_->size() - 1);
-    return signature<Op>::call(this->inner(), arguments...);
+    signature<Op>::call(this->inner(), arguments...);
   }
 
  private:

@@ -143,31 +143,18 @@ class recorder : public wrapped<recorder<B>, B> {
   recording& calls() const { return *calls_; }
 
   template <operation Op, class... A>
-  auto operate(const A&... arguments) {
+  void operate(const A&... arguments) {
     detail::watcher<B> watch;
     signature<Op>::map(watch, arguments...);
     recorded_call call;
     call.of = Op;
-    using result = decltype(signature<Op>::call(this->inner(), arguments...));
-    if constexpr (std::is_void_v<result>) {
-      signature<Op>::call(this->inner(), arguments...);
-      take(watch, call);
-    } else {
-      const result x = signature<Op>::call(this->inner(), arguments...);
-      // Only `sum` returns numbers of the pass; the others return what reports show, in double.
-      if constexpr (Op == operation::sum) detail::record<B, result>(this->inner(), call, "result", {&x, 1, 1});
-      take(watch, call);
-      return x;
-    }
-  }
-
- private:
-  void take(const detail::watcher<B>& watch, recorded_call& call) {
+    signature<Op>::call(this->inner(), arguments...);
     transfer<B>::finish(this->inner());
     for (const auto& output : watch.outputs) output(this->inner(), call);
     calls_->push_back(std::move(call));
   }
 
+ private:
   std::shared_ptr<recording> calls_;
 };
 

@@ -71,11 +71,11 @@ class choosing : public wrapped<choosing, reference> {
   parity::selections& choices() const { return *selections_; }
 
   template <operation Op, class... A>
-  auto operate(const A&... arguments) {
+  void operate(const A&... arguments) {
     if constexpr (Op == operation::route)
       choose(arguments...);
     else
-      return signature<Op>::call(inner(), arguments...);
+      signature<Op>::call(inner(), arguments...);
   }
 
  private:
@@ -114,11 +114,11 @@ class replaying : public wrapped<replaying<B>, B> {
   void rewind() const { *state_ = {}; }
 
   template <operation Op, class... A>
-  auto operate(const A&... arguments) {
+  void operate(const A&... arguments) {
     if constexpr (Op == operation::route)
       choose(arguments...);
     else
-      return signature<Op>::call(this->inner(), arguments...);
+      signature<Op>::call(this->inner(), arguments...);
   }
 
  private:

@@ -46,7 +46,8 @@ struct setting<operation::sum> {
   static constexpr std::array dimensions{dimension{"count", {0, 1, 7, 129, 4097}}, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    return std::tuple{static_cast<const compute_t<T>*>(b.template in<compute_t<T>>(1, b["count"]).data), b["count"]};
+    return std::tuple{static_cast<const compute_t<T>*>(b.template in<compute_t<T>>(1, b["count"]).data), b["count"],
+                      b.wide_out(1)};
   }
 };
 

@@ -1,6 +1,7 @@
 // Calls of products and of updates of parameters.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
@@ -88,7 +89,23 @@ struct setting<operation::squared_norm> {
   static constexpr std::array dimensions{sizes::count, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
-    return std::tuple{b.in(b["count"]), b["count"]};
+    return std::tuple{b.in(b["count"]), b["count"], b.template out<double>(1, 1).data};
+  }
+};
+
+template <>
+struct setting<operation::unit> {
+  static constexpr std::array dimensions{sizes::count, sizes::in_place, dimension{"zero", {0, 1}}, gap, offset, special};
+  template <class T>
+  static auto arguments(bench<T>& b) {
+    const index n = b["count"];
+    T* const y = b.out(n);
+    const matrix_view<const T> x = b.in(1, n);
+    if (b["in_place"] > 0) std::copy_n(x.data, n, y);
+    double* const squares = b.template out<double>(1, 1).data;
+    for (index i = 0; b["zero"] == 0 && i < n; ++i)
+      squares[0] += static_cast<double>(x.data[i]) * static_cast<double>(x.data[i]);
+    return std::tuple{b["in_place"] > 0 ? static_cast<const T*>(y) : x.data, static_cast<const double*>(squares), y, n};
   }
 };
 
@@ -115,22 +132,12 @@ struct setting<operation::adamw_update> {
 };
 
 template <>
-struct setting<operation::clipped_moments> {
+struct setting<operation::clipped_atan2_update> {
   static constexpr std::array dimensions{sizes::count, gap, offset, special};
   template <class T>
   static auto arguments(bench<T>& b) {
     const index n = b["count"];
-    return std::tuple{b.in(n), b.io(n), b.squares(n), n, moment_numbers{0.5, 0.9, 0.95, 1e-6}};
-  }
-};
-
-template <>
-struct setting<operation::atan2_update> {
-  static constexpr std::array dimensions{sizes::count, gap, offset, special};
-  template <class T>
-  static auto arguments(bench<T>& b) {
-    const index n = b["count"];
-    return std::tuple{b.io(n), b.in(n), static_cast<const T*>(b.squares(n)), n, atan2_numbers{1e-3, 0.01, 0.6}};
+    return std::tuple{b.io(n), b.in(n), b.io(n), b.squares(n), n, clipped_atan2_numbers{0.5, 0.9, 0.95, 1e-6, 1e-3, 0.01, 0.6}};
   }
 };
 

@@ -251,8 +251,8 @@ struct signature<operation::cross_entropy> {
 template <>
 struct signature<operation::sum> {
   template <class V, class S>
-  static auto map(V& v, const S* x, index count) {
-    return std::tuple{v.input("x", x, count), count};
+  static auto map(V& v, const S* x, index count, S* total) {
+    return std::tuple{v.input("x", x, count), count, v.output("total", total, 1)};
   }
   template <class B, class... A>
   static auto call(B& b, const A&... a) {

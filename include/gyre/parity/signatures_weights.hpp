@@ -91,16 +91,24 @@ struct signature<operation::grouped_product_weight_gradient> {
 template <>
 struct signature<operation::squared_norm> {
   template <class V, class T>
-  static auto map(V& v, const T* x, index count) {
-    return std::tuple{v.input("x", x, count), count};
+  static auto map(V& v, const T* x, index count, double* squares) {
+    return std::tuple{v.input("x", x, count), count, v.output("squares", squares, 1)};
   }
   template <class B, class... A>
   static auto call(B& b, const A&... a) {
     return b.squared_norm(a...);
   }
-  /// Of a sum of positive terms in double.
-  static constexpr long double result_error(long double value, long double, index count) {
-    return 2 * static_cast<long double>(count) * std::numeric_limits<double>::epsilon() * value;
+};
+
+template <>
+struct signature<operation::unit> {
+  template <class V, class T>
+  static auto map(V& v, const T* x, const double* squares, T* y, index count) {
+    return std::tuple{v.input("x", x, count), v.input("squares", squares, 1), v.output("y", y, count), count};
+  }
+  template <class B, class... A>
+  static auto call(B& b, const A&... a) {
+    return b.unit(a...);
   }
 };
 
@@ -134,30 +142,19 @@ struct signature<operation::adamw_update> {
 };
 
 template <>
-struct signature<operation::clipped_moments> {
+struct signature<operation::clipped_atan2_update> {
   template <class V, class T>
-  static auto map(V& v, const T* g, T* m, T* moments, index count, const moment_numbers& numbers) {
-    return std::tuple{v.input("g", g, count), v.updated("m", m, count), v.updated("v", moments, count), count, numbers};
+  static auto map(V& v, T* w, const T* g, T* m, T* moments, index count, const clipped_atan2_numbers& numbers) {
+    return std::tuple{v.updated("w", w, count),
+                      v.input("g", g, count),
+                      v.updated("m", m, count),
+                      v.updated("v", moments, count),
+                      count,
+                      numbers};
   }
   template <class B, class... A>
   static auto call(B& b, const A&... a) {
-    return b.clipped_moments(a...);
-  }
-  /// Of a sum of positive terms in double; a term, g^2 / v, is off by the roundings of g and v.
-  static constexpr long double result_error(long double value, long double epsilon, index count) {
-    return (2 * static_cast<long double>(count) * std::numeric_limits<double>::epsilon() + 8 * epsilon) * value;
-  }
-};
-
-template <>
-struct signature<operation::atan2_update> {
-  template <class V, class T>
-  static auto map(V& v, T* w, const T* m, const T* moments, index count, const atan2_numbers& numbers) {
-    return std::tuple{v.updated("w", w, count), v.input("m", m, count), v.input("v", moments, count), count, numbers};
-  }
-  template <class B, class... A>
-  static auto call(B& b, const A&... a) {
-    return b.atan2_update(a...);
+    return b.clipped_atan2_update(a...);
   }
 };
 

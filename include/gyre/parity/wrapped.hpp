@@ -195,26 +195,26 @@ class wrapped : public B {
     run<operation::adamw_update>(a...);
   }
   template <class... A>
-  void atan2_update(A&&... a) {
-    run<operation::atan2_update>(a...);
+  void clipped_atan2_update(A&&... a) {
+    run<operation::clipped_atan2_update>(a...);
   }
-  template <class S>
-  S sum(const S* x, index count) {
-    return run<operation::sum>(x, count);
+  template <class... A>
+  void sum(A&&... a) {
+    run<operation::sum>(a...);
   }
-  template <class T>
-  double squared_norm(const T* x, index count) {
-    return run<operation::squared_norm>(x, count);
+  template <class... A>
+  void squared_norm(A&&... a) {
+    run<operation::squared_norm>(a...);
   }
-  template <class T>
-  double clipped_moments(const T* g, T* m, T* v, index count, const moment_numbers& numbers) {
-    return run<operation::clipped_moments>(g, m, v, count, numbers);
+  template <class... A>
+  void unit(A&&... a) {
+    run<operation::unit>(a...);
   }
 
  private:
   template <operation Op, class... A>
-  decltype(auto) run(const A&... a) {
-    return static_cast<Derived&>(*this).template operate<Op>(a...);
+  void run(const A&... a) {
+    static_cast<Derived&>(*this).template operate<Op>(a...);
   }
 };
 
@@ -226,13 +226,13 @@ class replaced : public wrapped<replaced<Op, B, Kernel>, B> {
   replaced(B device, Kernel kernel) : wrapped<replaced, B>(std::move(device)), kernel_(std::move(kernel)) {}
 
   template <operation Which, class... A>
-  auto operate(const A&... a) {
+  void operate(const A&... a) {
     if constexpr (Which != Op)
-      return signature<Which>::call(this->inner(), a...);
+      signature<Which>::call(this->inner(), a...);
     else if constexpr (std::invocable<Kernel&, B&, const A&...>)
-      return kernel_(this->inner(), a...);
+      kernel_(this->inner(), a...);
     else
-      return kernel_(a...);
+      kernel_(a...);
   }
 
  private:

@@ -36,9 +36,8 @@ class batch_pass {
     late_.prepare(choices);
     dry<B> counter;
     arena scratch = arena::counting();
-    monitor_sums sums;
     const gyre::rows<const T, A::width> states{nullptr, rows * length};
-    measure(counter, scratch, layout_, states, states, states, sums);
+    measure(counter, scratch, layout_, states, states, states, scratch.take<double>(measured_numbers(layout_)));
     largest_.tape_bytes = (std::max)(largest_.tape_bytes, needed.tape_bytes);
     largest_.scratch_bytes = (std::max)({largest_.scratch_bytes, needed.scratch_bytes, scratch.peak()});
     memory_.prepare(largest_);
@@ -65,11 +64,17 @@ class batch_pass {
     if (late) late_.begin(*observer);
     c.observer = late ? &late_ : observer;
     pass_result<A, P> result = walk<A>(c, net_->parameters(), gradient, b.inputs, b.targets, key, draw, statistic_t<P>(1));
-    add_losses(device, result);
-    if (late) late_.tell();
-    if (sums != nullptr)
+    const frame measuring(memory_.scratch());
+    const double* numbers = nullptr;
+    if (sums != nullptr) {
+      double* const measured = memory_.scratch().template take<double>(measured_numbers(layout_));
       measure(device, memory_.scratch(), layout_, result.tape.steps.previous, result.tape.steps.last, result.tape.hidden,
-              *sums);
+              measured);
+      numbers = measured;
+    }
+    read_sums(device, result);  // waits, once
+    if (late) late_.tell();
+    if (sums != nullptr) add_measured(layout_, A::width, numbers, *sums);
     if (auxiliary != nullptr) *auxiliary = static_cast<double>(result.auxiliary_loss);
     return static_cast<double>(result.loss_sum);
   }

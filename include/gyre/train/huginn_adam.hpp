@@ -1,7 +1,6 @@
 // The optimiser of Huginn's main run: Adam with update clipping and atan2 (recurrent_depth, section 2).
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -36,15 +35,15 @@ struct huginn_adam {
   void update(B& device, const tensor_update<T>& tensor, const update_step& step) const {
     // Moments that are g and g^2 stay so when the first gradient enters: the same as forgetting all that was before it.
     const bool forget = running_start && step.number == 1;
-    const double sum =
-        device.clipped_moments(tensor.gradient, tensor.moment(0), tensor.moment(1), tensor.size(),
-                               moment_numbers{step.gradient_scale, forget ? 0 : beta1, forget ? 0 : beta2, eps * eps});
-    const double t = static_cast<double>(step.number), count = static_cast<double>(tensor.size());
-    const double clip = (std::max)(1.0, std::sqrt(sum / count));
-    device.atan2_update(tensor.weight, tensor.moment(0), tensor.moment(1), tensor.size(),
-                        atan2_numbers{.shrink = decays(tensor.entry.kind) ? step.rate * absolute_decay : 0,
-                                      .rate = step.rate * lr / (clip * (1 - std::pow(beta1, t))),
-                                      .v_correction = 1 - std::pow(beta2, t)});
+    const double t = static_cast<double>(step.number);
+    device.clipped_atan2_update(tensor.weight, tensor.gradient, tensor.moment(0), tensor.moment(1), tensor.size(),
+                                clipped_atan2_numbers{.gradient_scale = step.gradient_scale,
+                                                      .beta1 = forget ? 0 : beta1,
+                                                      .beta2 = forget ? 0 : beta2,
+                                                      .v_floor = eps * eps,
+                                                      .shrink = decays(tensor.entry.kind) ? step.rate * absolute_decay : 0,
+                                                      .rate = step.rate * lr / (1 - std::pow(beta1, t)),
+                                                      .v_correction = 1 - std::pow(beta2, t)});
   }
 };
 

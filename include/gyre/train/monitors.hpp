@@ -42,15 +42,17 @@ struct monitor_sums {
   }
 };
 
-/// Adds a pass to the sums. Rows of unit length x_i have the mean off-diagonal correlation (||sum x_i||^2 - S) / (S (S - 1)),
-/// so no matrix of tokens by tokens is needed.
+/// Numbers of a pass: three squared norms, and one for each sequence.
+inline index measured_numbers(const batch_layout& layout) { return 3 + std::ssize(layout.sequences()); }
+
+/// Works out the numbers of a pass (measured_numbers), in the device's memory, for add_measured. Rows of unit length x_i have the mean
+/// off-diagonal correlation (||sum x_i||^2 - S) / (S (S - 1)), so no matrix of tokens by tokens is needed.
 template <class B, class T, int W>
 void measure(B& device, arena& scratch, const batch_layout& layout, rows<const T, W> previous, rows<const T, W> last,
-             rows<const T, W> hidden, monitor_sums& sums) {
+             rows<const T, W> hidden, double* numbers) {
   using S = compute_t<T>;
   frame f(scratch);
   const auto x = scratch.template take_rows<S, W>(last.count);
-  sums.tokens += last.count;
   const auto in_statistics = [&](rows<const T, W> r) {
     if constexpr (std::is_same_v<T, S>) {
       return r;
@@ -63,28 +65,40 @@ void measure(B& device, arena& scratch, const batch_layout& layout, rows<const T
   {
     frame g(scratch);
     const rows<const S, W> head = in_statistics(hidden);
-    sums.head += device.squared_norm(head.data, head.size());
+    device.squared_norm(head.data, head.size(), numbers);
   }
   {
     frame g(scratch);
     const rows<const S, W> before = in_statistics(previous);
     device.copy(last.view(), x.view());
-    sums.state += device.squared_norm(static_cast<const S*>(x.data), x.size());
+    device.squared_norm(static_cast<const S*>(x.data), x.size(), numbers + 1);
     device.combine(S(-1), before.data, S(1), x.data, x.size());
-    sums.change += device.squared_norm(static_cast<const S*>(x.data), x.size());
+    device.squared_norm(static_cast<const S*>(x.data), x.size(), numbers + 2);
   }
 
   device.copy(last.view(), x.view());
   device.standardise(x.view());  // rows of squared length W
   S* total = scratch.template take<S>(W);
+  double* of_sequence = numbers + 3;
   for (const sequence_span& s : layout.sequences()) {
+    double* const squares = of_sequence++;
     if (s.count < 2) continue;
     frame g(scratch);
     S* workspace = scratch.template take<S>(B::column_sum_workspace(s.count, W));
     device.fill(matrix_view<S>(total, 1, W), S(0));
     device.column_sum(matrix_view<const S>(x.view().slice(s.begin, s.count)), total, workspace);
-    const double n = static_cast<double>(s.count);
-    sums.correlation += (device.squared_norm(static_cast<const S*>(total), W) / W - n) / (n * (n - 1));
+    device.squared_norm(static_cast<const S*>(total), W, squares);
+  }
+}
+/// Adds what measure has worked out for states of this width.
+inline void add_measured(const batch_layout& layout, int width, const double* numbers, monitor_sums& sums) {
+  sums.tokens += layout.rows();
+  sums.head += numbers[0], sums.state += numbers[1], sums.change += numbers[2];
+  const double* of_sequence = numbers + 3;
+  for (const sequence_span& s : layout.sequences()) {
+    const double squares = *of_sequence++, n = static_cast<double>(s.count);
+    if (s.count < 2) continue;  // never worked out
+    sums.correlation += (squares / width - n) / (n * (n - 1));
     ++sums.correlated;
   }
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -55,9 +54,9 @@ struct muon {
       const index size = rows * cols;
       const double shrink = decays(tensor.entry.kind) ? rate * decay : 0;
       const double factor = -rate * 0.2 * std::sqrt(static_cast<double>((std::max)(rows, cols)));
-      const T* direction = orthogonalise(device, u + at, spare + at, rows, cols, spare + tensor.size());
+      const T* direction = orthogonalise(device, u + at, spare + at, rows, cols, spare + tensor.size(), tensor.sum);
       if (shrink != 0) device.combine(static_cast<T>(-shrink), tensor.weight + at, T(1), tensor.weight + at, size);
-      if (direction != nullptr) device.combine(static_cast<T>(factor), direction, T(1), tensor.weight + at, size);
+      device.combine(static_cast<T>(factor), direction, T(1), tensor.weight + at, size);
       at += size;
     }
   }
@@ -72,23 +71,16 @@ struct muon {
     return {entry.shape.matrix_rows()};
   }
 
-  /// Brings the singular values of x (rows, cols) near 1. Returns x or y, whichever holds the result, or null for x = 0, which
-  /// has no direction. `squares` holds two square matrices of the smaller size.
+  /// Brings the singular values of x (rows, cols) near 1; x = 0 has no direction and stays 0. Returns x or y, whichever holds the
+  /// result. `products` holds two square matrices of the smaller size.
   template <class B, class T>
-  static const T* orthogonalise(B& device, T* x, T* y, index rows, index cols, T* squares) {
+  static const T* orthogonalise(B& device, T* x, T* y, index rows, index cols, T* products, double* squares) {
     using matrix = weight_matrix<T, typename B::template prepared<T>>;
     const index size = rows * cols, least = (std::min)(rows, cols);
-    const double norm = std::sqrt(device.squared_norm(x, size));
-    if (norm == 0) return nullptr;
     const auto [a, b, c] = polynomial;
-    double inverse = 1 / norm;
-    // The momentum of an expert at rest fades until a T does not hold the inverse of its norm.
-    if (inverse > static_cast<double>((std::numeric_limits<T>::max)())) {
-      device.combine(T(0x1p100), x, T(0), x, size);  // exact
-      inverse *= 0x1p-100;
-    }
-    device.combine(static_cast<T>(inverse), x, T(0), y, size);
-    const matrix_view<T> gram(squares, least, least), sum(squares + least * least, least, least);
+    device.squared_norm(static_cast<const T*>(x), size, squares);
+    device.unit(static_cast<const T*>(x), static_cast<const double*>(squares), y, size);
+    const matrix_view<T> gram(products, least, least), sum(products + least * least, least, least);
     const matrix_view<const T> gram_read = gram, sum_read = sum;
     std::swap(x, y);
     for (int i = 0; i < iterations; ++i) {

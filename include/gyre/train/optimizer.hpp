@@ -31,6 +31,7 @@ struct tensor_update {
   const T* gradient;
   T* moments;    // (rule.moments(entry.kind), size)
   T* workspace;  // (rule.workspace(entry)), arbitrary contents
+  double* sum;   // (1) likewise: room for what an operation adds up
 
   index size() const { return entry.shape.size(); }
   T* moment(int which) const { return moments + which * size(); }
@@ -97,6 +98,7 @@ class optimizer_state {
       : device_(device),
         moments_(device, static_cast<std::size_t>(offsets.back()) * sizeof(scalar)),
         workspace_(device, static_cast<std::size_t>(detail::most_workspace<Rule, table>()) * sizeof(scalar)),
+        sum_(device, sizeof(double)),
         masters_(device, keeps_masters ? static_cast<std::size_t>(table::scalars) * sizeof(scalar) : 0) {
     device_.fill(matrix_view<scalar>(moments_.template as<scalar>(), 1, offsets.back()), scalar(0));
   }
@@ -142,7 +144,8 @@ class optimizer_state {
       if (!learns(entry.kind)) continue;
       rule.update(device_,
                   tensor_update<scalar>{entry, weights + entry.offset, gradient + entry.offset,
-                                        moments_.template as<scalar>() + offsets[n], workspace_.template as<scalar>()},
+                                        moments_.template as<scalar>() + offsets[n], workspace_.template as<scalar>(),
+                                        sum_.template as<double>()},
                   step);
     }
     round(net);
@@ -158,7 +161,7 @@ class optimizer_state {
   }
 
   backend_type device_;
-  device_buffer<backend_type> moments_, workspace_, masters_;
+  device_buffer<backend_type> moments_, workspace_, sum_, masters_;
   bool opened_ = false;
   std::uint64_t updates_ = 0;
 };

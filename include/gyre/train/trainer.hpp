@@ -61,6 +61,7 @@ class trainer {
         device_(net.device()),
         state_(device_),
         gradient_(device_, static_cast<std::size_t>(A::parameter_count) * sizeof(gradient_t<P>)),
+        squares_(device_, sizeof(double)),
         pass_(net),
         loads_(Network::table::entries) {
     state_.open(net);
@@ -114,7 +115,9 @@ class trainer {
     const pending at = std::exchange(pending_, {});
     require(at.counted > 0, "trainer: step ", steps() + 1, " has no target that counts");
     const double count = static_cast<double>(at.counted);
-    const double norm = std::sqrt(device_.squared_norm(gradient(), A::parameter_count)) / count;
+    device_.squared_norm(gradient(), A::parameter_count, squares_.template as<double>());
+    device_.finish();
+    const double norm = std::sqrt(*squares_.template as<double>()) / count;
     if (!std::isfinite(norm))
       fail("trainer: the norm of the gradient is ", norm, " at step ", steps() + 1, ", loss ", at.loss / count,
            ", r = ", at.depth.total(), ", learning rate ", learning_rate(steps() + 1), "; the weights are those of step ",
@@ -234,7 +237,7 @@ class trainer {
   trainer_options options_;
   B device_;
   state_type state_;
-  device_buffer<B> gradient_;
+  device_buffer<B> gradient_, squares_;  // squares: (1) the gradient's
   detail::batch_pass<Network> pass_;
   routing_loads<P> loads_;
   pending pending_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include <gyre/backend/cpu/simd_math.hpp>
@@ -34,7 +35,10 @@ GYRE_INLINE simd<T> angle(simd<T> y, simd<T> x) {
   constexpr double pi = 3.14159265358979323846, eighth = 0.41421356237309504880;  // tan(pi / 8)
   const v zero = v::zero(), size = maximum(y, zero - y);
   // The angle of the smaller over the larger is in [0, pi / 4]; of the upper half of that, pi / 4 is split off.
-  const v low = where_below(size, x, size, x), high = maximum(x, size);
+  const v smaller = where_below(size, x, size, x), larger = maximum(x, size);
+  // Two infinities have the angle of two ones.
+  const v largest = v::broadcast((std::numeric_limits<T>::max)()), one = v::broadcast(T(1));
+  const v low = where_below(largest, smaller, one, smaller), high = where_below(largest, smaller, one, larger);
   const v edge = v::broadcast(T(eighth)) * high;
   const v q = where_below(edge, low, low - high, low) / where_below(edge, low, low + high, high), q2 = q * q;
   using c = arctangent_constants<T>;

@@ -81,9 +81,17 @@ double sum_of_lanes(index begin, index end, F&& f) {
 template <class Self>
 struct cpu_updates {
   template <class T>
-  double squared_norm(const T* x, index count) {
-    return sum_of_chunks(workers(), count, [=](index begin, index end) {
+  void squared_norm(const T* x, index count, double* squares) {
+    squares[0] = sum_of_chunks(workers(), count, [=](index begin, index end) {
       return sum_of_lanes(begin, end, [=](index i) { return static_cast<double>(x[i]) * static_cast<double>(x[i]); });
+    });
+  }
+
+  template <class T>
+  void unit(const T* x, const double* squares, T* y, index count) {
+    const double norm = std::sqrt(squares[0]);
+    for_chunks(workers(), count, [=](index begin, index end) {
+      for (index i = begin; i < end; ++i) y[i] = norm == 0 ? T(0) : static_cast<T>(static_cast<double>(x[i]) / norm);
     });
   }
 
@@ -122,11 +130,11 @@ struct cpu_updates {
   }
 
   template <class T>
-  double clipped_moments(const T* g, T* m, T* v, index count, const moment_numbers& numbers) {
+  void clipped_atan2_update(T* w, const T* g, T* m, T* v, index count, const clipped_atan2_numbers& numbers) {
     const moment_rule<T> moments{numbers.gradient_scale, numbers.beta1, numbers.beta2};
     const auto least = vector<T>(numbers.v_floor);
     const double scale = numbers.gradient_scale;
-    return sum_of_chunks(workers(), count, [=](index begin, index end) {
+    const double sum = sum_of_chunks(workers(), count, [=](index begin, index end) {
       each_vector<T>(end - begin, [=](index i, auto lanes) GYRE_INLINE_LAMBDA {
         const index at = begin + i;
         const simd<T> gradient = lanes.load(g + at);
@@ -138,11 +146,8 @@ struct cpu_updates {
         return gradient * gradient / static_cast<double>(v[i]);
       });
     });
-  }
-
-  template <class T>
-  void atan2_update(T* w, const T* m, const T* v, index count, const atan2_numbers& numbers) {
-    const auto shrink = vector<T>(numbers.shrink), rate = vector<T>(numbers.rate),
+    const double root = std::sqrt(sum / static_cast<double>(count)), clip = root > 1 ? root : 1;  // NaN: 1
+    const auto shrink = vector<T>(numbers.shrink), rate = vector<T>(numbers.rate / clip),
                correction = vector<T>(1 / numbers.v_correction);
     for_chunks(workers(), count, [=](index begin, index end) {
       each_vector<T>(end - begin, [=](index i, auto lanes) GYRE_INLINE_LAMBDA {

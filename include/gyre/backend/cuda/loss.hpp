@@ -22,8 +22,9 @@ struct cuda_loss {
                  is_long ? more : threads, 0, device().stream(), logits, device().stage(targets), scale, losses, gradient);
   }
   template <class S>
-  S sum(const S* x, index count) {
-    return static_cast<S>(summed<S>(device(), at_pack(x), count, number_term<S, false>{x}));
+  void sum(const S* x, index count, S* total) {
+    double* const sums = device().template workspace<double>(sum_chunks<S>(count));
+    sum_up<S>(device(), sums, at_pack(x), count, number_term<S, false>{x}, whole_sum{}, total);
   }
 
  private:

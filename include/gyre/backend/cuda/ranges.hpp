@@ -21,9 +21,9 @@ class ranged : public parity::wrapped<ranged<B>, B> {
   explicit ranged(B device) : parity::wrapped<ranged, B>(std::move(device)) {}
 
   template <operation Op, class... A>
-  auto operate(const A&... a) {
+  void operate(const A&... a) {
     const range named(operation_names[static_cast<std::size_t>(Op)].data());
-    return parity::signature<Op>::call(this->inner(), a...);
+    parity::signature<Op>::call(this->inner(), a...);
   }
 
  private:

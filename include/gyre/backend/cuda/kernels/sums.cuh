@@ -28,14 +28,18 @@ GYRE_KERNEL void __launch_bounds__(sum_threads) sum_of_chunks(index count, Term 
   sum = block_sum<sum_threads>(sum);
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
-/// sums[chunks] = sums[0] + ... + sums[chunks - 1], by one block.
-template <int = 0>
-GYRE_KERNEL void __launch_bounds__(sum_threads) sum_of_sums(index chunks, double* sums) {
+/// to[0] = end(sums[0] + ... + sums[chunks - 1]), by one block.
+template <class S, class End>
+GYRE_KERNEL void __launch_bounds__(sum_threads) sum_of_sums(index chunks, const double* sums, End end, S* to) {
   double sum = 0;
   for (index n = static_cast<index>(threadIdx.x); n < chunks; n += static_cast<index>(sum_threads)) sum += sums[n];
   sum = block_sum<sum_threads>(sum);
-  if (threadIdx.x == 0) sums[chunks] = sum;
+  if (threadIdx.x == 0) to[0] = static_cast<S>(end(sum));
 }
+/// The end of a sum that is wanted as it is.
+struct whole_sum {
+  GYRE_DEVICE double operator()(double sum) const { return sum; }
+};
 
 /// Numbers, or their squares.
 template <class T, bool Squared>
@@ -54,18 +58,18 @@ struct number_term {
   }
 };
 
-/// The sum of all terms on the host, which waits for it.
-template <class T, class Device, class Term>
-double summed(Device& device, bool wide, index count, Term term) {
-  if (count == 0) return 0;
+template <class T>
+index sum_chunks(index count) {
+  return (count + sum_chunk<T> - 1) / sum_chunk<T>;
+}
+/// to[0] = end(the sum of all terms); `sums` (sum_chunks).
+template <class T, class Device, class Term, class End, class S>
+void sum_up(Device& device, double* sums, bool wide, index count, Term term, End end, S* to) {
   const dim3 chunks = blocks_for(count, static_cast<unsigned>(sum_chunk<T>));
-  double* const sums = device.template workspace<double>(static_cast<index>(chunks.x) + 1);
   simt::launch(wide ? sum_of_chunks<true, T, Term> : sum_of_chunks<false, T, Term>, chunks, sum_threads, 0, device.stream(),
                count, term, sums);
-  simt::launch(sum_of_sums<>, 1, sum_threads, 0, device.stream(), static_cast<index>(chunks.x), sums);
-  double total;
-  device.download(&total, sums + chunks.x, 1);
-  return total;
+  simt::launch(sum_of_sums<S, End>, 1, sum_threads, 0, device.stream(), static_cast<index>(chunks.x),
+               static_cast<const double*>(sums), end, to);
 }
 
 }  // namespace detail

@@ -40,6 +40,23 @@ struct combine_pack {
   }
 };
 
+/// x / sqrt(squares[0]), 0 where squares[0] is.
+template <class T>
+struct unit_pack {
+  const T* x;
+  const double* squares;
+  T* y;
+  template <bool Wide>
+  GYRE_DEVICE void operator()(index at, index left) const {
+    const double norm = std::sqrt(squares[0]);
+    compute_t<T> value[pack_width<T>];
+    load_lanes<Wide>(x + at, left, value);
+    GYRE_UNROLL for (compute_t<T>& each : value) each =
+        norm == 0 ? compute_t<T>(0) : static_cast<compute_t<T>>(static_cast<double>(each) / norm);
+    store_lanes<Wide>(value, left, y + at);
+  }
+};
+
 /// Moments of the scaled gradient, which both optimisers share.
 template <class C>
 struct moment_rule {
@@ -99,7 +116,7 @@ struct clipped_moments_term {
   T *m, *v;
   moment_rule<C> moments;
   C floor;
-  clipped_moments_term(const T* g_, T* m_, T* v_, const moment_numbers& n)
+  clipped_moments_term(const T* g_, T* m_, T* v_, const clipped_atan2_numbers& n)
       : g(g_), m(m_), v(v_), moments(n.gradient_scale, n.beta1, n.beta2), floor(static_cast<C>(n.v_floor)) {}
   template <bool Wide>
   GYRE_DEVICE double operator()(index at, index left) const {
@@ -121,21 +138,32 @@ struct clipped_moments_term {
   }
 };
 
+/// The end of the sum of g^2 / v: the rate, clipped by the root of their mean.
+struct clipped_rate {
+  double rate, count;
+  GYRE_DEVICE double operator()(double sum) const {
+    const double root = std::sqrt(sum / count);
+    return root > 1 ? rate / root : rate;  // NaN: not clipped
+  }
+};
+
 template <class T>
 struct atan2_pack {
   using C = compute_t<T>;
   T* w;
   const T *m, *v;
-  C shrink, rate, correction;
-  atan2_pack(T* w_, const T* m_, const T* v_, const atan2_numbers& n)
+  const double* clipped;  // rate
+  C shrink, correction;
+  atan2_pack(T* w_, const T* m_, const T* v_, const double* clipped_, const clipped_atan2_numbers& n)
       : w(w_),
         m(m_),
         v(v_),
+        clipped(clipped_),
         shrink(static_cast<C>(n.shrink)),
-        rate(static_cast<C>(n.rate)),
         correction(static_cast<C>(1 / n.v_correction)) {}
   template <bool Wide>
   GYRE_DEVICE void operator()(index at, index left) const {
+    const C rate = static_cast<C>(clipped[0]);
     C first[pack_width<T>], second[pack_width<T>], weight[pack_width<T>];
     load_lanes<Wide>(m + at, left, first);
     load_lanes<Wide>(v + at, left, second);
