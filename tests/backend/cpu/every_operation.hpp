@@ -139,8 +139,8 @@ results<T> run_everything(cpu b, const batch_layout& layout, index width, index 
   b.collect(d_of_pairs.read(), place.data(), nullptr, active, result("collect_backward, collect", f).view());
   grid<T> router_losses(1, static_cast<index>(layout.sequences().size()), 0);
   b.router_loss(x.read(), 0.3, chosen.data(), active, layout, {0.1, 0.2}, router_losses.data());
-  result("router_loss, sum", grid<T>(1, 1))[0][0] =
-      b.sum(static_cast<const T*>(router_losses.data()), router_losses.read().cols, total.data());
+  b.sum(static_cast<const T*>(router_losses.data()), router_losses.read().cols,
+        result("router_loss, sum", grid<T>(1, 1)).data());
   b.router_loss_backward(x.read(), 0.3, chosen.data(), active, layout, {0.1, 0.2}, T(2),
                          result("router_loss_backward", f).view());
 
@@ -155,8 +155,7 @@ results<T> run_everything(cpu b, const batch_layout& layout, index width, index 
   auto& logits = result("cross_entropy", random_grid<T>(rows, vocabulary, 11));
   auto& losses = result("cross_entropy losses", grid<T>(rows, 1, 0));
   b.cross_entropy(logits.view(), ids, T(0.3), losses.data(), true);
-  grid<T>& total = result("sum, sum", grid<T>(1, 1));
-  b.sum(static_cast<const T*>(losses.data()), rows, total.data());
+  b.sum(static_cast<const T*>(losses.data()), rows, result("sum, sum", grid<T>(1, 1)).data());
   b.random_normal(result("random_normal", x).view(), layout, {gyre::seed{3}, 1}, 1.0, true);
   return out;
 }
