@@ -108,8 +108,9 @@ constexpr index activation_bytes(const model_sizes& s, index tokens, index scala
     for (index i = 0; i < n; ++i) rows(1), detail::add_mixture(sum, s);
   };
   const index steps = s.steps(), with_gradient = s.steps_with_gradient();
-  sum.take_rows(count{1});  // losses
-  rows(3);                  // embedding, first state, input of the head
+  sum.take_rows(count{1});      // losses
+  sum.take_integers(count{2});  // their sums, which fit in a line
+  rows(3);                      // embedding, first state, input of the head
   if (s.injection == input_injection::concat) rows(1);
   rows((std::min)(steps - with_gradient, index{2}));  // states without gradient take turns
   if (s.depth_heads > 0) {
