@@ -78,6 +78,7 @@ pass_result<A, P> walk(context<B, P>& c, weights<B, P> w, gradient_t<P>* dw, std
   c.auxiliary_loss = &result.sums[1];
   c.device.fill(matrix_view<S>(c.auxiliary_loss, 1, 1), S(0));
   const auto hidden = A::forward(c, w, ids, key, draw, result.tape);
+  c.auxiliary_loss = nullptr;  // what backward runs once more has been counted
   c.loss_scale = scale;
   frame f(c.scratch);
   const auto d_hidden = c.scratch.template take_rows<T, A::width>(dw != nullptr ? tokens : 0);
