@@ -1,10 +1,12 @@
 // Layers on two backends: recorded, and in lockstep. [own_unit]
 #include <gyre/parity/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
 #include <gyre/backend/cpu.hpp>
+#include <gyre/layers/expert_attention.hpp>
 #include <gyre/layers/gated_mlp.hpp>
 #include <gyre/layers/rms_norm.hpp>
 #include <gyre/parity/lockstep.hpp>
@@ -35,6 +37,18 @@ TEST_CASE("a layer agrees forward and backward", "[parity]") {
   const parity::report r = compare_layer(gyre::cpu(1));
   CHECK_THAT(r, parity::agrees());
   CHECK(r.elements > 1000);
+}
+
+TEST_CASE("losses of a layer's own are among its calls", "[parity]") {
+  using layer = gyre::expert_attention<narrow, gyre::experts{.count = 3, .active = 2, .router_width = 4, .z_weight = 0.1}>;
+  const auto calls = parity::record_layer<layer, gyre::fp32>(gyre::reference(),
+                                                             parity::make_layer_input<layer, float>(lengths, gyre::seed{4}));
+  const auto count = [&](gyre::operation wanted) {
+    return std::count_if(calls.begin(), calls.end(), [&](const parity::recorded_call& call) { return call.of == wanted; });
+  };
+  CHECK(count(gyre::operation::router_loss) == 1);
+  CHECK(count(gyre::operation::sum) == 1);
+  CHECK(count(gyre::operation::router_loss_backward) == 1);
 }
 
 TEST_CASE("the first operation of a layer that diverges is named", "[parity]") {

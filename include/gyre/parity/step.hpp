@@ -161,6 +161,7 @@ recording record_layer(B device, const layer_input<T>& input, std::size_t arena_
   const auto x = tape.template take_rows<X, L::inputs>(rows_), dx = tape.template take_rows<X, L::inputs>(rows_);
   const auto y = tape.template take_rows<X, L::outputs>(rows_), dy = tape.template take_rows<X, L::outputs>(rows_);
   G* const gradient = tape.template take<G>(L::parameter_count);
+  c.auxiliary_loss = tape.template take<S>(1);
   put(x.data, input.x), put(dy.data, input.dy);
   const weights<recorder<B>, P> w{weight_memory.template as<W>(), nullptr};
   tape_t<L, P> t{};
@@ -171,7 +172,9 @@ recording record_layer(B device, const layer_input<T>& input, std::size_t arena_
   c.step = 0, c.steps = 1, c.loss_scale = S(1);
   watched.fill(matrix_view<G>(gradient, 1, L::parameter_count), G(0));
   watched.fill(dx.view(), X(0));
+  watched.fill(matrix_view<S>(c.auxiliary_loss, 1, 1), S(0));
   forward_through<L>(c, w, rows<const X, L::inputs>(x), y, t, carry);
+  c.auxiliary_loss = nullptr;
   backward_through<L>(c, w, gradient, t, rows<const X, L::outputs>(dy), dx, carry, carry_gradient);
   recorded_call results;
   results.label = "layer";
