@@ -1,5 +1,5 @@
-// A backend that does nothing before it must: what is called waits for finish(), or for a call that returns a number. Code that
-// reads results without waiting reads what was there before.
+// A backend that does nothing before it must: what is called waits for finish(). Code that reads results without waiting reads what
+// was there before.
 #pragma once
 
 #include <cstring>
@@ -76,7 +76,6 @@ class late : public gyre::parity::wrapped<late<B>, B> {
     queue_->calls.push_back([arguments, kept = keep.kept](B& b) {
       std::apply([&](const auto&... x) { gyre::parity::signature<Op>::call(b, x...); }, arguments);
     });
-    if (Op == gyre::operation::row_change) finish();
   }
 
  private:

@@ -104,7 +104,7 @@ class round_walk {
       }
       if (step == 0) rows_.note_encoding(c.steps_matter, c.step_matters);
       const bool watched = rows_.watches(step + 1);
-      if (watched) c.device.row_change(matrix_view<const T>(out.view()), in.view(), change);
+      if (watched) c.device.row_change(matrix_view<const T>(out.view()), in.view(), change), c.device.finish();
       rows_.decide(step + 1, watched ? change : nullptr);
       if (rows_.observed()) c.device.finish(), rows_.show(step + 1, out.view());
       const std::span<const index> leaving = rows_.leaving(), staying = rows_.staying();

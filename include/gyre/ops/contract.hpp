@@ -131,8 +131,7 @@
 //                        router_loss_weights, S factor, V<S> d_scores)               accumulates factor * gradient, f_e constant
 //
 // Recurrence
-//   row_change(V<const T> x, V<const T> before, S* change)       change (rows, 2): ||x - before||, ||x|| of every row, where
-//                                                                the host may read it when the call returns
+//   row_change(V<const T> x, V<const T> before, S* change)       change (rows, 2): ||x - before||, ||x|| of every row
 //
 // Loss
 //   cross_entropy(V<T> logits, span<const token> targets, S scale, S* losses, bool gradient)

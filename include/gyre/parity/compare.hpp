@@ -4,7 +4,6 @@
 #include <exception>
 #include <string>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

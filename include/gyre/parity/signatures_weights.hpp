@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <span>
 #include <tuple>
 #include <type_traits>

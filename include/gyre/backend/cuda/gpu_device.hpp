@@ -88,7 +88,7 @@ inline void check_device(int device) {
 ///
 /// What a graph captures runs again as it was called: with the values that small arrays of the host had, in the same memory, which is
 /// kept for as long as the device lives. It uses the device's workspace: launch it in the device's stream, or in order with that.
-/// While a stream is captured, calls that allocate, wait or return a number are refused.
+/// While a stream is captured, calls that allocate or wait are refused.
 class gpu_device {
  public:
   gpu_device() : gpu_device(gpu_options{}) {}
@@ -184,16 +184,6 @@ class gpu_device {
     }
     graph_has_workspace_ = graph_has_workspace_ || captured;
     return static_cast<X*>(workspace_.get());
-  }
-  /// Device memory to the host; complete when it returns.
-  template <class X>
-  void download(X* to, const X* from, index count) {
-    static_assert(std::is_trivially_copyable_v<X>);
-    const detail::device_scope scope(device_);
-    detail::check_not_captured(stream_, "an operation that returns a number", "call it when the graph has run");
-    detail::check_cuda(cudaMemcpyAsync(to, from, sizeof(X) * static_cast<std::size_t>(count), cudaMemcpyDefault, stream_),
-                       "cudaMemcpyAsync");
-    detail::check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
 
   /// c (m, n) (+)= op(a) op(b), op the transposition where asked for; c has elements. fp32 is not TF32; bf16 is summed in fp32.

@@ -59,11 +59,6 @@ class simulated_device {
     workspace_.emplace(machine_.allocate<std::byte>(sizeof(X) * static_cast<std::size_t>(count), "workspace"));
     return reinterpret_cast<X*>(workspace_->data());
   }
-  /// Device memory to the host; complete when it returns.
-  template <class X>
-  void download(X* to, const X* from, index count) {
-    std::memcpy(to, from, sizeof(X) * static_cast<std::size_t>(count));
-  }
 
   /// C (m, n) = op(A) op(B), added to what C holds if `accumulate`, and otherwise without reading it. A is (m, depth), or
   /// (depth, m) and op transposes it where `transposed_a`; B is (depth, n), or (n, depth) where `transposed_b`. All lie by rows,
