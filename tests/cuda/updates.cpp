@@ -1,5 +1,7 @@
 #include "trials.hpp"
 
+#include <cmath>
+
 using gyre::operation;
 
 TEMPLATE_TEST_CASE("updates of cuda agree with the reference", "[cuda_kernels]", float, double) {
@@ -47,4 +49,15 @@ TEST_CASE("moments of cuda without a floor have no term behind the last", "[cuda
   // m = 1 and v = 2, so g^2 / v is 2, and 0 / 0 behind the last would leave the rate as it is.
   device.clipped_atan2_update(w.data(), g.data(), m.data(), v.data(), 5, {1, 0.5, 0.5, 0, 0, 1, 1});
   for (const float each : w) CHECK(each == Approx(-std::atan2(1, std::sqrt(2.0)) / std::sqrt(2.0)));
+}
+
+TEST_CASE("unit of cuda takes vectors whose norm has no inverse in their type", "[cuda_kernels]") {
+  gyre_test::shuffled_cuda device;
+  auto& machine = device.device().machine();
+  const auto x = machine.allocate<float>(5), y = machine.allocate<float>(5);
+  const auto squares = machine.allocate<double>(1);
+  for (std::size_t i = 0; i < 5; ++i) x[i] = static_cast<float>(i) * 0x1p-140f;
+  device.squared_norm(static_cast<const float*>(x.data()), 5, squares.data());
+  device.unit(static_cast<const float*>(x.data()), static_cast<const double*>(squares.data()), y.data(), 5);
+  for (std::size_t i = 0; i < 5; ++i) CHECK(y[i] == Approx(static_cast<double>(i) / std::sqrt(30.0)));
 }

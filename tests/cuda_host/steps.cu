@@ -78,13 +78,14 @@ TEST_CASE("each call of a training step and of generation fails once in turn: a 
     CHECK(calls.contains(call));
 }
 
-TEST_CASE("steps after the first allocate nothing, and wait for the numbers of their report alone", "[cuda]") {
+TEMPLATE_TEST_CASE("steps after the first allocate nothing, and wait for the numbers of their report alone", "[cuda]",
+                   gyre::adamw, gyre::huginn_adam, gyre::muon) {
   stand_in::restart();
   {
     const gyre::cuda device;
     network net(device, gyre::seed{1});
     for (const int depth : {1, 4}) {
-      gyre::trainer trainer(net, gyre::adamw{}, gyre::fixed_depth{depth});
+      gyre::trainer trainer(net, TestType{}, gyre::fixed_depth{depth});
       const auto step = [&] {
         const auto before = now();
         trainer.step(gyre::batch{ids, targets, 2, 3});

@@ -10,6 +10,8 @@
 #include <gyre/layers/expert_attention.hpp>
 #include <gyre/train/adamw.hpp>
 #include <gyre/train/evaluate.hpp>
+#include <gyre/train/huginn_adam.hpp>
+#include <gyre/train/muon.hpp>
 
 #include "support/late.hpp"
 #include "train/support.hpp"
@@ -20,9 +22,11 @@ using gyre_test::late, gyre_test::random_rows;
 
 constexpr gyre::dims sizes{.vocab = 11, .width = 8, .heads = 2, .mlp = 6, .context = 8};
 // An expert that is no list of matrices: experts run one after the other.
-struct Layer : gyre::mixture<gyre::sequential, gyre::depth_attention<sizes>, gyre::sequence_attention<sizes>,
-                             gyre::expert_attention<sizes, gyre::experts{.count = 6, .active = 2, .router_width = 4},
-                                                    gyre::residual<gyre::pre_norm, gyre::gated_mlp<sizes>>>> {};
+struct Layer
+    : gyre::mixture<
+          gyre::sequential, gyre::depth_attention<sizes>, gyre::sequence_attention<sizes>,
+          gyre::expert_attention<sizes, gyre::experts{.count = 6, .active = 2, .router_width = 4, .balance_weight = 0.01},
+                                 gyre::residual<gyre::pre_norm, gyre::gated_mlp<sizes>>>> {};
 struct Dreamer : gyre::model<sizes, gyre::recurrent<Layer, gyre::inject::none, gyre::initial_state::embedding>> {};
 
 /// Everything that a training and what follows shows.
@@ -102,6 +106,25 @@ TEST_CASE("weights and moments are read after updates", "[trainer][late]") {
   CHECK(run(late(gyre::reference{})) == run(gyre::reference{}));
 }
 
+TEMPLATE_TEST_CASE("optimisers leave all that they do on the device", "[trainer][late]", gyre::huginn_adam, gyre::muon) {
+  const auto run = [](auto device) {
+    gyre::network<Dreamer, decltype(device)> net(device, gyre::seed{1});
+    gyre::trainer trainer(net, TestType{.lr = 1e-2}, gyre::fixed_depth{3});
+    const random_rows rows(4, 8);
+    std::vector<double> reports;
+    for (int i = 0; i < 2; ++i) {
+      const gyre::step_report r = trainer.step(rows.all());
+      for (const double x : {r.loss, r.gradient_norm, r.seen.token_correlation, r.seen.state_norm, r.seen.state_change,
+                             r.seen.head_input_norm, r.auxiliary_loss, r.expert_load})
+        reports.push_back(x);
+    }
+    return std::pair(reports, gyre_test::copy_of(net));
+  };
+  const auto plain = run(gyre::reference{});
+  CHECK(plain.first[6] > 0);
+  CHECK(run(late(gyre::reference{})) == plain);
+}
+
 TEST_CASE("a launched pass is not waited for", "[trainer][late]") {
   late device(gyre::reference{});
   const gyre::network<Dreamer, late<gyre::reference>> net(device, gyre::seed{1});
@@ -113,13 +136,15 @@ TEST_CASE("a launched pass is not waited for", "[trainer][late]") {
         call(net, memory, layout, rows.inputs, rows.targets, gyre::state_key{}, gyre::depth_draw{1, 2}, 1.0f, nullptr);
     std::vector<float> at_once(result.losses.begin(), result.losses.end());
     device.finish();
-    return std::tuple(at_once, std::vector<float>(result.losses.begin(), result.losses.end()), result.loss_sum);
+    return std::tuple(at_once, std::vector<float>(result.losses.begin(), result.losses.end()), result.loss_sum, result.sums[0]);
   };
-  const auto [early, losses, sum] = run([](auto&&... a) { return gyre::launch_pass(a...); });
-  const auto [waited, same, total] = run([](auto&&... a) { return gyre::run_pass(a...); });
+  const auto [early, losses, sum, left] = run([](auto&&... a) { return gyre::launch_pass(a...); });
+  const auto [waited, same, total, first] = run([](auto&&... a) { return gyre::run_pass(a...); });
   CHECK(waited == same);
   CHECK(losses == same);
   CHECK(early != losses);
   CHECK(sum == 0);
   CHECK(total > 0);
+  CHECK(left == total);
+  CHECK(first == total);
 }
