@@ -56,7 +56,7 @@ def tests_of(operation):
 
 def faults_of(operation):
     of = [r[0] for r in read_results().values() if operation in r[4].split(",")]
-    return f"{len(of) - of.count('survived')} of {len(of)}" if of else "no kernel"
+    return f"{len(of) - of.count('survived')} of {len(of)}" if of else "none planted"
 
 
 def parity_of(program):
