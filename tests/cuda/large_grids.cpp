@@ -100,6 +100,15 @@ TEST_CASE("attention finds its tasks and parts up to the last block of the large
   CHECK(results() == expected);
 }
 
+TEST_CASE("more blocks than a grid has are refused with their number", "[cuda_kernels]") {
+  using gyre::detail::blocks_for;
+  CHECK(blocks_for(0, 256).x == 0);
+  CHECK(blocks_for(257, 256).x == 2);
+  CHECK(blocks_for(256 * most_blocks, 256).x == most_blocks);
+  CHECK_THROWS_WITH(blocks_for(256 * most_blocks + 1, 256),
+                    Catch::Contains("549755813633 pieces of work are 2147483648 blocks of 256; a grid has at most 2147483647"));
+}
+
 TEST_CASE("routing and attention over depth reach rows whose entries lie beyond 2^32", "[cuda_kernels]") {
   using gyre::detail::blocks_for;
   const auto warps = [](gyre::index count, unsigned threads) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gyre/core/bfloat16.hpp>
+#include <gyre/core/error.hpp>
 #include <gyre/simt.hpp>
 
 GYRE_BEGIN
@@ -61,9 +62,13 @@ GYRE_DEVICE C block_sum(C x) {
   return block_fold<Threads>(x, C(0), [](C y) { return warp_sum(y); });
 }
 
-/// Blocks of `threads` threads for `items` threads in all.
-constexpr dim3 blocks_for(index items, unsigned threads) {
-  return dim3(static_cast<unsigned>((items + static_cast<index>(threads) - 1) / static_cast<index>(threads)));
+/// Blocks of `threads` threads for `items` threads in all. Throws gyre::error for more than a grid has.
+inline dim3 blocks_for(index items, unsigned threads) {
+  constexpr index most = (index{1} << 31) - 1;
+  const index blocks = (items + static_cast<index>(threads) - 1) / static_cast<index>(threads);
+  require(blocks <= most, "cuda: ", items, " pieces of work are ", blocks, " blocks of ", threads, "; a grid has at most ",
+          most, ". Give fewer rows at a time");
+  return dim3(static_cast<unsigned>(blocks));
 }
 /// The number of this thread in a grid of one dimension.
 GYRE_DEVICE index thread_number() {
