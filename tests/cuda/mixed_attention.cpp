@@ -2,8 +2,8 @@
 
 using gyre::operation;
 
-TEST_CASE("attention of cuda in bf16 agree with the reference", "[cuda_kernels][bf16]") {
-  gyre_test::check_operations<gyre::bfloat16, operation::attention, operation::depth_attention,
+TEST_CASE("attention of cuda in bf16 agrees with the reference", "[cuda_kernels][bf16]") {
+  gyre_test::check_operations<gyre::bfloat16, operation::attention, operation::attention_backward, operation::depth_attention,
                               operation::depth_attention_backward>(16);
 }
 

@@ -54,6 +54,21 @@ struct double_of {
 template <class T>
 using double_t = typename double_of<T>::type;
 
+/// What becomes of a number where a backend may round it to T, or leave it as it was computed. Left as it is, unless T is a scalar
+/// that keeps account of roundings (gyre::parity).
+template <class T>
+struct optional_rounding {
+  template <class S>
+  static constexpr const S& of(const S& x) {
+    return x;
+  }
+};
+/// A number in compute_t<T> that the contract allows to be rounded to T where it is used next.
+template <class T, class S>
+constexpr S may_round(const S& x) {
+  return optional_rounding<std::remove_cv_t<T>>::of(x);
+}
+
 template <class T>
 constexpr real_t<T> real_part(const T& x) {
   if constexpr (std::is_same_v<real_t<T>, std::remove_cv_t<T>>)

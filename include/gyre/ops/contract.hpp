@@ -5,7 +5,7 @@
 //   T           activation and parameter scalar. S: statistic scalar (norm factors, log-sum-exp, losses). G: scalar of gradients of
 //               parameters. V<T>: matrix_view<T>. S and G are T, or float where T is bfloat16.
 //   rounding    sums and functions are computed in compute_t<T> (float for bfloat16), and what an operation stores is rounded to T
-//               once, however many terms it adds, also where it accumulates.
+//               once, however many terms it adds, also where it accumulates. Weights of sequence attention may be, see there.
 //   assigns     the output's old content is not read. accumulates: the result is added to what is there.
 //   aliasing    outputs must not overlap inputs unless an operation says "in place".
 //   determinism the result does not depend on the number of threads, nor a row's result on the rows around it, except that sums
@@ -72,6 +72,9 @@
 // Sequence attention, causal within each sequence of the layout; q (rows, heads * width), k and v (rows, kv_heads * width)
 // Causal to the bit: nothing of a later row changes the result of an earlier one, not even numbers that are not finite. So with
 // gradients: dq of a row depends on the rows up to it, dk and dv of a row on it and on the queries (q, o, lse, d_o) from it on.
+// Where T is bfloat16 a weight may be rounded to T before it multiplies a value or d_o, and the gradient of a score before it
+// multiplies a key or query, as tensor cores take them. Scores, log-sum-exp, the sum that weights are divided by, and all sums stay
+// in compute_t<T>.
 //   attention(q, k, v, const batch_layout&, attention_shape, V<T> o, S* lse)         lse (rows, heads): log-sum-exp of the scores
 //   attention_backward(q, k, v, V<const T> o, const S* lse, V<const T> d_o, const batch_layout&, attention_shape,
 //                      V<T> dq, V<T> dk, V<T> dv, S* workspace)                      assigns dq, dk, dv

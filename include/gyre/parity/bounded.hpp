@@ -27,6 +27,7 @@ namespace parity {
 ///                          the same normal number (its fourth moment), which is taken for every product
 ///   quotient, sqrt         error of the operands times the derivatives, and eps of the result: some hardware's are not the nearest
 ///   exp, log, atan2        the same with 4 eps
+///   perhaps rounded        error of the number, and eps / 2 of the coarser type of the number with its error
 /// An exponential that overflows may be infinite, and one below twice the smallest normal number 0.
 template <class Of>
 class bounded {
@@ -64,6 +65,16 @@ class bounded {
     return variance_ + (terms_ <= 2 ? 1 : terms_) * sum * sum;
   }
   explicit constexpr operator double() const { return static_cast<double>(value_); }
+
+  /// Where a backend may round it to `Coarser`, or not: further off by at most one rounding of what the backend has.
+  template <class Coarser>
+  constexpr bounded perhaps_rounded() const {
+    const auto own = [&](double error) {
+      return bounded<Coarser>::epsilon / 2 * (magnitude(value_) + error) + bounded<Coarser>::least;
+    };
+    const double bound = error(), likely = own(std::sqrt(variance()));
+    return {value_, at_most(bound + own(bound), *this, *this), at_most(variance() + likely * likely, *this, *this)};
+  }
 
   friend constexpr bounded operator+(const bounded& a, const bounded& b) {
     if (b.value_ == 0 && b.base_ == 0 && b.terms_ <= 1) return a;
@@ -191,6 +202,14 @@ struct compute_of<parity::bounded<Of>> {
 template <class Of>
 struct double_of<parity::bounded<Of>> {
   using type = parity::bounded<double>;
+};
+
+/// One rounding more in the bound. Where T is what is computed in, there is none.
+template <class Of>
+requires(!std::is_same_v<compute_t<Of>, Of>) struct optional_rounding<parity::bounded<Of>> {
+  static constexpr parity::bounded<compute_t<Of>> of(const parity::bounded<compute_t<Of>>& x) {
+    return x.template perhaps_rounded<Of>();
+  }
 };
 
 /// Maxima, by which softmax is shifted, drop out of its result, and so do their errors.

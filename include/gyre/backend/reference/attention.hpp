@@ -54,7 +54,8 @@ struct reference_attention {
               score += S(q[i][h * d + c]) * S(k[j][g * d + c]);
               dp += S(d_o[i][h * d + c]) * S(v[j][g * d + c]);
             }
-            const S p = exp(score * scale - lse[i * shape.heads + h]), ds = p * (dp - dot) * scale;
+            const S exact = exp(score * scale - lse[i * shape.heads + h]);
+            const S p = may_round<T>(exact), ds = may_round<T>(exact * (dp - dot) * scale);
             for (index c = 0; c < d; ++c) {
               to_q(i, h * d + c) += ds * S(k[j][g * d + c]);
               to_k(j, g * d + c) += ds * S(q[i][h * d + c]);
@@ -159,6 +160,7 @@ struct reference_attention {
       p[at(j)] = visible(j) ? exp(p[at(j)] - S(top)) : S(0);
       sum += p[at(j)];
     }
+    for (S& weight : p) weight = may_round<T>(weight);  // their sum is of weights that are not rounded
     for (index c = 0; c < shape.width; ++c) {
       S total(0);
       for (index j = 0; j < length; ++j)
