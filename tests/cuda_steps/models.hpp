@@ -34,6 +34,12 @@ struct huginn_like
                   gyre::recurrent<gyre::stack<1, odd_block<KeyHeads>>, gyre::inject::concat>, gyre::coda<odd_block<KeyHeads>>> {
 };
 
+/// Two heads of 64, for which attention in bf16 has kernels for tensor cores.
+inline constexpr gyre::dims even{.vocab = 257, .width = 128, .heads = 2, .mlp = 56, .context = 129, .mean_steps = 3};
+struct even_block : gyre::sandwich_block<gyre::sequence_attention<even>, gyre::gated_mlp<even>> {};
+struct huginn_of_64 : gyre::model<even, gyre::prelude<even_block>,
+                                  gyre::recurrent<gyre::stack<1, even_block>, gyre::inject::concat>, gyre::coda<even_block>> {};
+
 /// Depth attention, sequence attention with tied mixed projections, and eight experts of which two are active.
 struct dreamer_like
     : gyre::mixture_model<
