@@ -1,8 +1,8 @@
 // What every kernel stands on: the type it computes in, and sums over warps and blocks in a fixed order.
 #pragma once
 
+#include <gyre/backend/cuda/grid.hpp>
 #include <gyre/core/bfloat16.hpp>
-#include <gyre/core/error.hpp>
 #include <gyre/simt.hpp>
 
 GYRE_BEGIN
@@ -62,14 +62,6 @@ GYRE_DEVICE C block_sum(C x) {
   return block_fold<Threads>(x, C(0), [](C y) { return warp_sum(y); });
 }
 
-/// Blocks of `threads` threads for `items` threads in all. Throws gyre::error for more than a grid has.
-inline dim3 blocks_for(index items, unsigned threads) {
-  constexpr index most = (index{1} << 31) - 1;
-  const index blocks = (items + static_cast<index>(threads) - 1) / static_cast<index>(threads);
-  require(blocks <= most, "cuda: ", items, " pieces of work are ", blocks, " blocks of ", threads, "; a grid has at most ",
-          most, ". Give fewer rows at a time");
-  return dim3(static_cast<unsigned>(blocks));
-}
 /// The number of this thread in a grid of one dimension.
 GYRE_DEVICE index thread_number() {
   return static_cast<index>(blockIdx.x) * static_cast<index>(blockDim.x) + static_cast<index>(threadIdx.x);
