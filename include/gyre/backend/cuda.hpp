@@ -32,8 +32,8 @@ GYRE_BEGIN
 
 /// A handle to a device, cheap to copy; copies share it. For float, double and bf16.
 ///
-/// Calls return before their work is done; finish() waits. Results have the same bits in every run. A device is used by one thread
-/// at a time; several devices are independent.
+/// Calls return before their work is done; finish() waits. Results have the same bits in every run. A device is used by one
+/// thread at a time; several devices are independent.
 template <class Device>
 class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
                    public detail::cuda_embedding<basic_cuda<Device>>,
