@@ -75,14 +75,42 @@ def call_sites(text, name):
 
 def functions_of(code):
     """(place, name) of every function of the device, in order."""
+    return [(place, name) for place, name, _ in declared_functions(code)]
+
+
+def declared_functions(code):
+    """(place, name, KERNEL or DEVICE) likewise."""
     found = []
-    for m in re.finditer(r"GYRE_(?:KERNEL|DEVICE)\b[^;{=]*?(\w+)\s*\(", code):
-        name = m.group(1)
+    for m in re.finditer(r"GYRE_(KERNEL|DEVICE)\b[^;{=]*?(\w+)\s*\(", code):
+        name = m.group(2)
         if name == "__launch_bounds__":
             rest = re.match(r"\s*(\w+)\s*\(", code[closing(code, m.end() - 1):])
             name = rest.group(1) if rest else name
-        found.append((m.start(), name))
+        found.append((m.start(), name, m.group(1)))
     return found
+
+
+def lines_of_kernels(paths):
+    """(file, kernel) -> [(file, function)]: the kernel's own, then those of the device that it names, and so on.
+
+    A name is looked up in the same file, and where that does not have it in all. The body of a functor is `operator` there."""
+    called, kernels = {}, []
+    for path in paths:
+        code = without_comments(path.read_text())
+        declared = declared_functions(code)
+        for (place, name, what), (end, _, _) in zip(declared, declared[1:] + [(len(code), "", "")]):
+            called.setdefault((path.name, name), set()).update(re.findall(r"\b(\w+)(?=[<(])", code[place:end]))
+            if what == "KERNEL":
+                kernels.append((path.name, name))
+    reached = {}
+    for kernel in kernels:
+        order = [kernel]
+        for file, function in order:
+            for name in sorted(called[(file, function)]):
+                places = [(file, name)] if (file, name) in called else [c for c in called if c[1] == name]
+                order += [c for c in places if c not in order and c not in kernels]
+        reached[kernel] = order
+    return reached
 
 
 def calls(code, add):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants one fault at a time in the kernels of backend/cuda and runs their tests: each fault must be found.
 
-  mutants.py BUILD            a fixed choice of 40 that touches every file of kernels and every kind of fault
+  mutants.py BUILD            a fixed choice that touches every kernel, every file of them and every kind of fault
   mutants.py BUILD --all      every one; writes results.txt
   mutants.py BUILD --new      those that results.txt does not have, because their line is new
   mutants.py --check          whether results.txt and survivors.txt are those of the sources; builds nothing
@@ -26,7 +26,7 @@ from programs import builder, cases_of
 here = pathlib.Path(__file__).resolve().parent
 root = planted.root
 results_file, survivors_file = here / "results.txt", here / "survivors.txt"
-fixed_choice = 40
+least_choice = 40
 heading = """# What became of every fault, and the test that found it. Written by ./run mutants --all (or --new, after a change).
 # fault; found, or a bound found when it is moved the other way, or survived; by which program, in which file and test case; operations
 """
@@ -51,26 +51,53 @@ def read_reasons():
     return reasons
 
 
+def kernel_files():
+    return sorted((root / "include" / planted.backend / "kernels").glob("*.cuh"))
+
+
 def all_faults():
-    return [f for path in sorted((root / "include" / planted.backend / "kernels").glob("*.cuh")) for f in planted.faults_of(path)]
+    return [f for path in kernel_files() for f in planted.faults_of(path)]
 
 
-def choice(faults, results):
-    """40 of those that watched tests have found, the same for the same results: of every file and every kind, from few files of tests."""
-    known = [f for f in faults if results.get(f.key, ("",))[0] == "found" and results[f.key][1] == "watched"]
+def watched(faults, results):
+    return [f for f in faults if results.get(f.key, ("", ""))[:2] == ("found", "watched")]
+
+
+def touching(faults, results, lines):
+    """Kernel -> faults that watched tests have found: in the kernel itself, or, where it has none, in what it calls. What it calls
+    another kernel may call too, and the test that finds the fault there may be the other's."""
+    known = watched(faults, results)
+    own = {k: [f for f in known if (f.file, f.function) == k] for k in lines}
+    return {k: own[k] or [f for f in known if (f.file, f.function) in reached] for k, reached in lines.items()}
+
+
+def untouched(faults, results, lines):
+    return [f"no fault that watched tests find touches the kernel: {file} | {name}"
+            for (file, name), found in touching(faults, results, lines).items() if not found]
+
+
+def choice(faults, results, lines):
+    """40 of those that watched tests have found, or as many as it takes, the same for the same results: of every kernel, file and
+    kind, from few files of tests."""
+    known = watched(faults, results)
+    touches = {f.key: {f.file, f.kind} for f in known}
+    for kernel, found in touching(faults, results, lines).items():
+        for f in found:
+            touches[f.key].add(kernel)
     unit_of = lambda f: results[f.key][2]
-    open_files, units = {f.file for f in known}, []
-    while open_files:
-        gain = {u: len({f.file for f in known if unit_of(f) == u} & open_files) for u in sorted({unit_of(f) for f in known})}
-        units.append(max(gain, key=gain.get))
-        open_files -= {f.file for f in known if unit_of(f) == units[-1]}
+    covered = lambda some: set().union(*(touches[f.key] for f in some))
+    of_unit = {u: [f for f in known if unit_of(f) == u] for u in sorted({unit_of(f) for f in known})}
+    left, units = covered(known), []
+    while left:
+        units.append(max(of_unit, key=lambda u: len(covered(of_unit[u]) & left)))
+        left -= covered(of_unit[units[-1]])
     by_hash = sorted((f for f in known if unit_of(f) in units),
                      key=lambda f: (f.kind not in planted.strict, hashlib.sha256(f.key.encode()).hexdigest()))
-    chosen = []
-    for of in (lambda f: f.file, lambda f: f.kind, lambda f: (f.file, f.function), lambda f: f.key):
-        for f in by_hash:
-            if len(chosen) < fixed_choice and of(f) not in {of(c) for c in chosen}:
-                chosen.append(f)
+    left, chosen = covered(known), []
+    while left:
+        chosen.append(max(by_hash, key=lambda f: len(touches[f.key] & left)))
+        left -= touches[chosen[-1].key]
+    chosen += [f for f in by_hash if f not in chosen][:max(0, least_choice - len(chosen))]
     return sorted(chosen, key=lambda f: f.key), units
 
 
@@ -157,11 +184,12 @@ def main():
     parser.add_argument("--jobs", type=int, default=int(os.environ.get("JOBS", os.cpu_count())))
     options = parser.parse_args()
     faults, results, reasons = all_faults(), read_results(), read_reasons()
+    lines = planted.lines_of_kernels(kernel_files())
     if options.list:
         print("\n".join(f.key for f in faults))
         return 0
     if options.check:
-        wrong = stale(faults, results, reasons) + too_many(faults, results)
+        wrong = stale(faults, results, reasons) + too_many(faults, results) + untouched(faults, results, lines)
         print("\n".join(sorted(wrong)) if wrong else f"{len(faults)} faults, all with results that are theirs\n\n{table(faults, results)}")
         return 1 if wrong else 0
     if options.build is None:
@@ -175,14 +203,13 @@ def main():
     elif options.new:
         chosen = [f for f in faults if f.key not in results]
     else:
-        chosen, names = choice(faults, results)
+        chosen, names = choice(faults, results, lines)
         units = {"watched": [u for u in sources if u.name in names]}
     if not chosen:
         print("no fault to plant")
         return 0
     tools = builder(options.build, options.jobs, pathlib.Path(options.build) / "mutants")
-    files = sorted((root / "include" / planted.backend / "kernels").glob("*.cuh"))
-    numbers = {f.key: f.number for f in planted.write_copy(tools.copy, files)}
+    numbers = {f.key: f.number for f in planted.write_copy(tools.copy, kernel_files())}
     for f in chosen:
         f.number = numbers[f.key]
     fixed = not options.all and not options.new
@@ -195,7 +222,7 @@ def main():
     print(f"\n{len(chosen)} faults planted: {count('found')} found, {count('other way')} bounds found moved the other way, "
           f"{count('survived')} survived; CPU time {tools.cpu():.0f} s")
     wrong = ([f"survived: {f.key}" for f in chosen if new[f.key][0] == "survived"] if fixed
-             else stale(faults, results, reasons) + too_many(faults, results))
+             else stale(faults, results, reasons) + too_many(faults, results) + untouched(faults, results, lines))
     print("\n".join(sorted(wrong)))
     return 1 if wrong else 0
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the planting of faults on a kernel of a few lines: what must be found is found, and what no test can find survives.
+"""Tests the planting of faults on a kernel of a few lines: what must be found is found, and what no test can find survives. Tests also
+that the fixed choice touches every kernel, and that a kernel which nothing touches is named.
 
   self_test.py BUILD FOLDER     a built folder of gyre's tests; where to write
 """
@@ -7,7 +8,7 @@ import pathlib
 import sys
 
 import faults as planted
-from mutants import judge
+from mutants import choice, judge, touching, untouched
 from programs import builder
 
 kernel = """
@@ -50,6 +51,35 @@ expected = {
     ("bound", "if (2 * i <= 2 * count - 1) atomicMax(&most[0 < count ? 0 : 1], x[i]);"): "other way",
     ("bound", "if (2 * i < 2 * count - 1) atomicMax(&most[0 <= count ? 0 : 1], x[i]);"): "survived",
 }
+# Kernels whose lines are their own, a function's, a functor's, and nobody's.
+kernels_that_call = """
+GYRE_DEVICE void shared_lines(int* x, int count) { if (threadIdx.x < count) x[0] = 1; }
+struct body { GYRE_DEVICE void operator()(int* x, int scale) const { x[0] = x[1] * scale; } };
+GYRE_KERNEL void has_its_own(int* x, int count) { if (blockIdx.x < count) shared_lines(x, count); }
+GYRE_KERNEL void calls(int* x, int count) { shared_lines(x, count); }
+template <class Body>
+GYRE_KERNEL void calls_a_functor(int* x, Body body) { body.operator()(x, 2); }
+GYRE_KERNEL void has_nothing(int* x) { x[0] = 1; }
+"""
+
+
+def wrong_choices(folder):
+    """What is wrong with the kernels that the faults of kernels_that_call are said to touch."""
+    path = folder / "calling.cuh"
+    path.write_text(kernels_that_call)
+    faults, lines = planted.faults_of(path), planted.lines_of_kernels([path])
+    results = {f.key: ("found", "watched", f.function + ".cpp", "", "") for f in faults}
+    by_kernel = {name: [f.function for f in found] for (_, name), found in touching(faults, results, lines).items()}
+    expected_kernels = {"has_its_own": ["has_its_own"], "calls": ["shared_lines"], "calls_a_functor": ["operator"], "has_nothing": []}
+    wrong = [] if by_kernel == expected_kernels else [f"touched: {by_kernel}, expected {expected_kernels}"]
+    named = [line.rpartition(" | ")[2] for line in untouched(faults, results, lines)]
+    wrong += [] if named == ["has_nothing"] else [f"named as untouched: {named}"]
+    survived = {key: ("survived", "", "", "", "") if " | calls" in key or " | shared_lines" in key else r for key, r in results.items()}
+    named = [line.rpartition(" | ")[2] for line in untouched(faults, survived, lines)]
+    wrong += [] if named == ["calls", "has_nothing"] else [f"named as untouched where a fault survives: {named}"]
+    chosen, units = choice(faults, results, lines)
+    wrong += [] if {f.function for f in chosen} == {"has_its_own", "shared_lines", "operator"} and len(units) == 3 else [f"chosen: {[f.key for f in chosen]}"]
+    return wrong
 
 
 def main():
@@ -66,7 +96,9 @@ def main():
     for what in sorted(expected.keys() | found.keys()):
         if expected.get(what) != found.get(what):
             print(f"{what}: {found.get(what, 'not planted')}, expected {expected.get(what, 'not to be planted')}")
-    return 0 if found == expected else 1
+    wrong = wrong_choices(folder)
+    print("\n".join(wrong))
+    return 0 if found == expected and not wrong else 1
 
 
 if __name__ == "__main__":
