@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include <gyre/backend/cpu.hpp>
@@ -68,4 +69,34 @@ TEST_CASE("training in bf16_mixed follows training in fp32", "[trainer][bf16]") 
       CHECK(b.loss == Approx(a.loss).epsilon(0.1));
     }
   }
+}
+
+TEST_CASE("an optimiser's masters are the network's weights from open() on, and refused before", "[trainer][bf16]") {
+  network<bf16_mixed> net(gyre::cpu{1}, gyre::seed{1}), other(gyre::cpu{1}, gyre::seed{1});
+  using state = gyre::optimizer_state<gyre::adamw, network<bf16_mixed>>;
+  state opened(net.device()), at_once(other.device());
+  const auto before = gyre_test::bits_of(net);
+  CHECK_THROWS_WITH(opened.masters(net), Catch::Contains("open()"));
+  CHECK_THROWS_WITH(opened.round(net), Catch::Contains("open()"));
+  CHECK(gyre_test::bits_of(net) == before);
+  opened.open(net);
+  const std::span<float> masters = opened.masters(net);
+  REQUIRE(masters.size() == net.values().size());
+  for (std::size_t i = 0; i < masters.size(); ++i) REQUIRE(masters[i] == static_cast<float>(net.values()[i]));
+
+  // The first update opens what is not, and nothing that is: masters that were changed before it stay changed.
+  masters[0] += 0.25f;
+  const float changed = masters[0];
+  const std::vector<float> g(static_cast<std::size_t>(Tiny::parameter_count), 0.0f);
+  const gyre::adamw rule{.decay = 0};
+  opened.apply(rule, net, g.data(), 1, 1);
+  at_once.apply(rule, other, g.data(), 1, 1);
+  CHECK(opened.masters(net)[0] == changed);
+  CHECK(gyre_test::bits_of(net)[0] == gyre::bfloat16(changed).bits);
+  CHECK(gyre_test::bits_of(other) == before);
+  CHECK(at_once.masters(other)[0] == static_cast<float>(other.values()[0]));
+
+  gyre::network<Tiny, gyre::cpu, fp32> wide(gyre::cpu{1}, gyre::seed{1});  // whose weights are the masters
+  gyre::optimizer_state<gyre::adamw, decltype(wide)> of_wide(wide.device());
+  CHECK(of_wide.masters(wide).data() == wide.values().data());
 }

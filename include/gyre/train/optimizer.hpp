@@ -122,13 +122,16 @@ class optimizer_state {
                    matrix_view<scalar>(masters_.template as<scalar>(), 1, table::scalars));
   }
   /// The parameters that updates act on, flat, for the host: waits for what has been called. Call round() after changing them.
+  /// Throws where masters are kept and have not been made: see open().
   std::span<scalar> masters(Network& net) const {
+    check_opened();
     backend_type device = device_;
     device.finish();
     return {device_masters(net), static_cast<std::size_t>(table::scalars)};
   }
-  /// Gives the network the masters, rounded. The caller refreshes it.
+  /// Gives the network the masters, rounded. The caller refreshes it. Throws as masters() does.
   void round(Network& net) {
+    check_opened();
     if constexpr (keeps_masters)
       device_.copy(matrix_view<const scalar>(masters_.template as<scalar>(), 1, table::scalars),
                    matrix_view<parameter>(net.device_values(), 1, table::scalars));
@@ -153,6 +156,9 @@ class optimizer_state {
   }
 
  private:
+  void check_opened() const {
+    require(opened_ || !keeps_masters, "optimizer_state: there are no masters yet; open() makes them from the network");
+  }
   scalar* device_masters(Network& net) const {
     if constexpr (keeps_masters)
       return masters_.template as<scalar>();
