@@ -55,6 +55,7 @@ inline constexpr transfer_budget transfer_budgets[] = {
     {"random_normal_pairs", 1.82},  // a lane writes two neighbours; its arithmetic takes longer
     {"router_row_losses", 1.08},
     {"router_row_losses_backward"},
+    {"sample_rows"},
     {"scan_in_one_block"},
     {"scan_tiles_from"},
     {"spread_rows"},

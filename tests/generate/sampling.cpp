@@ -1,7 +1,10 @@
 // Sampling against a straight-line reference, hostile logits, and the distribution of draws.
 #include <catch2/catch.hpp>
 
+#include <gyre/backend/cpu.hpp>
+#include <gyre/backend/reference.hpp>
 #include <gyre/generate/sampling.hpp>
+#include <gyre/parity/suite.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -253,20 +256,57 @@ TEST_CASE("draws follow the probabilities and are keyed by seed, sequence and po
   CHECK(u != gyre::sampling_uniform(seed{4}, 1, 3));
 }
 
-TEST_CASE("sample_token chooses what sample chooses") {
+TEMPLATE_TEST_CASE("the cpu's operation draws what sample draws, to the bit, on any number of threads", "[sampling][threads]",
+                   float, double) {
+  constexpr gyre::index rows = 40, vocabulary = 700;
   const gyre::random_stream noise(gyre::seed{3}, gyre::purpose::task);
-  std::vector<double> probabilities(40);
-  std::vector<gyre::token> order(40), history{3, 9, 21};
-  for (std::uint32_t i = 0; i < 60; ++i) {
-    std::vector<float> logits(40);
-    for (std::uint32_t t = 0; t < 40; ++t)
-      logits[t] = std::round(static_cast<float>(noise.normal({.row = i, .feature = t})));  // ties
-    gyre::sampling rules;
-    rules.greedy = i % 2 == 0, rules.temperature = i % 3 == 0 ? 0.0f : 1.2f,
-    rules.repetition_penalty = i % 5 == 0 ? 2.0f : 1.0f;
-    const double uniform = noise.uniform({.row = i, .feature = 99});
-    const std::span<const float> z(logits);
-    CHECK(gyre::detail::sample_token(z, std::span<const gyre::token>(history), rules, uniform, {probabilities, order}) ==
-          gyre::sample(z, std::span<const gyre::token>(history), rules, uniform, {probabilities, order}).id);
+  std::vector<TestType> logits(rows * vocabulary);
+  std::vector<gyre::sampling_row> choices(rows);
+  std::vector<token> histories{3, 9, 21, 9, 699};
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    for (std::uint32_t t = 0; t < vocabulary; ++t)
+      logits[i * vocabulary + t] = static_cast<TestType>(noise.normal({.row = i, .feature = t}) * (i % 3 == 0 ? 8 : 1));
+    if (i % 4 == 0)
+      for (std::uint32_t t = 0; t < vocabulary; ++t)
+        logits[i * vocabulary + t] = std::round(logits[i * vocabulary + t]);  // ties
+    gyre::sampling_row& row = choices[i];
+    row.rules = {i % 7 == 0 ? 0.0f : 0.7f, i % 2 == 0 ? 0.9f : 1.0f, i % 5 == 0 ? 0.1f : 0.0f,
+                 i % 3 == 0 ? 2.0f : 1.0f, i % 4 == 1 ? 30 : 0,      i % 9 == 8};
+    row.uniform = noise.uniform({.row = i, .feature = 999});
+    row.history = i % 3, row.history_size = 2 + i % 2;
+    row.id_only = i % 6 >= 4;
   }
+  logits[5 * vocabulary + 17] = static_cast<TestType>(NAN);
+  logits[28 * vocabulary + 17] = static_cast<TestType>(infinity);  // greedy and without a probability
+  std::fill_n(logits.begin() + 6 * vocabulary, vocabulary, static_cast<TestType>(-infinity));
+  const gyre::matrix_view<const TestType> all(logits.data(), rows, vocabulary);
+  for (const int threads : {1, 3}) {
+    std::vector<token> chosen(rows, -7);
+    std::vector<double> log_probabilities(rows, -7);
+    gyre::cpu(threads).sample(all, std::span<const gyre::sampling_row>(choices), std::span<const token>(histories),
+                              chosen.data(), log_probabilities.data());
+    std::vector<double> probabilities(vocabulary);
+    std::vector<token> order(vocabulary);
+    for (std::size_t i = 0; i < rows; ++i) {
+      CAPTURE(threads, i);
+      const gyre::sampling_row& row = choices[i];
+      gyre::sampled_token expected{-1, 0};
+      if (i != 5 && i != 6 && i != 28)
+        expected = gyre::sample(std::span<const TestType>(all[static_cast<gyre::index>(i)], vocabulary),
+                                gyre::detail::history_of(row, histories), row.rules, row.uniform, {probabilities, order});
+      CHECK(chosen[i] == expected.id);
+      CHECK(log_probabilities[i] == (row.id_only ? 0 : expected.log_probability));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("the cpu's operation agrees with the reference", "[sampling]", float, double) {
+  namespace parity = gyre::parity;
+  gyre::reference left;
+  gyre::cpu right(2);
+  const parity::outcome o = parity::run_check(parity::check_of<gyre::operation::sample, TestType>(left, right), {.trials = 60});
+  INFO(o.failure);
+  CHECK(o.passed());
+  CHECK(o.worst.excess <= 1);
+  CHECK(o.elements > 0);
 }

@@ -95,6 +95,7 @@ struct calls_in {
                       held<operation::group_pairs, places, index, index, std::int32_t*, std::int32_t*, std::int32_t*>(),
                       held<operation::router_loss, wide_in, double, places, index, layout, loss, S*>(),
                       held<operation::router_loss_backward, wide_in, double, places, index, layout, loss, S, wide_out>(),
+                      held<operation::sample, wide_in, std::span<const gyre::sampling_row>, ids, gyre::token*, double*>(),
                       held<operation::sum, const S*, index, S*>(),
                       held<operation::squared_norm, const S*, index, double*>(),
                       held<operation::unit, const S*, const double*, S*, index>(),

@@ -21,6 +21,7 @@
 #include <gyre/backend/cpu/product.hpp>
 #include <gyre/backend/cpu/rotary.hpp>
 #include <gyre/backend/cpu/routing.hpp>
+#include <gyre/backend/cpu/sampling.hpp>
 #include <gyre/backend/cpu/updates.hpp>
 #include <gyre/ops/contract.hpp>
 
@@ -220,6 +221,12 @@ class cpu : public detail::cpu_updates<cpu>, public detail::cpu_routing<cpu> {
   template <class T, class S>
   void row_change(matrix_view<const T> x, matrix_view<const T> before, S* change) {
     detail::row_change(*pool_, x, before, change);
+  }
+
+  template <class S>
+  void sample(matrix_view<const S> logits, std::span<const sampling_row> rows, std::span<const token> histories, token* chosen,
+              double* log_probabilities) {
+    detail::sample_rows(*pool_, logits, rows, histories, chosen, log_probabilities);
   }
 
   template <class T, class S>

@@ -19,6 +19,7 @@
 #include <gyre/backend/cuda/products.hpp>
 #include <gyre/backend/cuda/rotary.hpp>
 #include <gyre/backend/cuda/routing.hpp>
+#include <gyre/backend/cuda/sampling.hpp>
 #include <gyre/backend/cuda/updates.hpp>
 #include <gyre/backend/reference/products.hpp>
 #include <gyre/ops/contract.hpp>
@@ -46,6 +47,7 @@ class basic_cuda : public detail::cuda_elementwise<basic_cuda<Device>>,
                    public detail::cuda_cache<basic_cuda<Device>>,
                    public detail::cuda_depth<basic_cuda<Device>>,
                    public detail::cuda_routing<basic_cuda<Device>>,
+                   public detail::cuda_sampling<basic_cuda<Device>>,
                    public detail::cuda_loss<basic_cuda<Device>>,
                    public detail::cuda_initial_states<basic_cuda<Device>>,
                    public detail::cuda_updates<basic_cuda<Device>> {

@@ -10,6 +10,7 @@
 #include <gyre/core/context.hpp>
 #include <gyre/ops/operations.hpp>
 #include <gyre/ops/routing.hpp>
+#include <gyre/ops/sampling.hpp>
 #include <gyre/ops/shapes.hpp>
 #include <gyre/ops/updates.hpp>
 
@@ -228,6 +229,10 @@ struct dry {
   template <class T, class S>
   void row_change(matrix_view<const T> x, matrix_view<const T>, S*) {
     touch<T>(operation::row_change, 2 * x.size(), 2 * x.size());
+  }
+  template <class S>
+  void sample(matrix_view<const S> logits, std::span<const sampling_row>, std::span<const token>, token*, double*) {
+    touch<S>(operation::sample, logits.size(), logits.size());
   }
   template <class T, class S>
   void cross_entropy(matrix_view<T> logits, std::span<const token>, std::type_identity_t<S>, S*, bool gradient) {

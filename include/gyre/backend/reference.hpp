@@ -11,6 +11,7 @@
 #include <gyre/backend/reference/loss.hpp>
 #include <gyre/backend/reference/products.hpp>
 #include <gyre/backend/reference/routing.hpp>
+#include <gyre/backend/reference/sampling.hpp>
 #include <gyre/backend/reference/updates.hpp>
 #include <gyre/ops/contract.hpp>
 
@@ -22,6 +23,7 @@ struct reference : detail::reference_elementwise,
                    detail::reference_attention,
                    detail::reference_depth,
                    detail::reference_routing,
+                   detail::reference_sampling,
                    detail::reference_loss,
                    detail::reference_updates {
   template <class T>

@@ -23,6 +23,8 @@ struct round_result {
   matrix_view<const S> logits;          // (shares that want them, vocabulary), in their order
   std::span<const std::int32_t> steps;  // (tokens) steps run
   std::span<const S> losses;            // (tokens) with targets: cross-entropies
+  std::span<const token> chosen;        // (shares that want logits) where these say how tokens are drawn; -1 without a softmax
+  std::span<const double> log_probabilities;  // likewise: of `chosen`, under the softmax of the logits as they came
 };
 
 /// The sequence of calls behind a round and its plan. `Rows` decides which rows go on after each step: round_rows or dry_rows.
@@ -62,6 +64,15 @@ class round_walk {
       const matrix_view<S> logits(c_.tape.template take<S>(wanted * A::shape.vocab), wanted, A::shape.vocab);
       A::logits(c_, w_, hidden, logits);
       result.logits = logits;
+      token* const chosen = c_.tape.template take<token>(wanted);
+      double* const log_probabilities = c_.tape.template take<double>(wanted);
+      if (rows_.draws()) {
+        const sampling_batch& choices = rows_.choices();
+        c_.device.sample(matrix_view<const S>(logits), std::span<const sampling_row>(choices.rows),
+                         std::span<const token>(choices.histories), chosen, log_probabilities);
+        const auto count = static_cast<std::size_t>(wanted);
+        result.chosen = {chosen, count}, result.log_probabilities = {log_probabilities, count};
+      }
     }
     return result;
   }
@@ -219,7 +230,7 @@ class decoder {
     c.observer = observer_;
     const auto result = round_walk<A, B, P, round_rows<B, scalar>>(c, net_.parameters(), batch_, caches_)
                             .run(static_cast<index>(batch_.wanted().size()), targets);
-    device.finish();  // the host reads logits and losses
+    device.finish();  // the host reads tokens, or logits and losses
     return result;
   }
 
@@ -237,6 +248,7 @@ class decoder {
   }
   round_result<statistic> run_in_parts(std::span<const share> shares, std::span<const token> targets) {
     collected_.logits.clear(), collected_.losses.clear(), collected_.steps.clear();
+    collected_.chosen.clear(), collected_.log_probabilities.clear();
     while (!shares.empty()) {
       const auto part = shares.first(fit(shares));
       std::size_t tokens = 0;
@@ -248,9 +260,16 @@ class decoder {
         collected_.logits.insert(collected_.logits.end(), round.logits[0], round.logits[0] + round.logits.size());
       collected_.steps.insert(collected_.steps.end(), round.steps.begin(), round.steps.end());
       collected_.losses.insert(collected_.losses.end(), round.losses.begin(), round.losses.end());
+      collected_.chosen.insert(collected_.chosen.end(), round.chosen.begin(), round.chosen.end());
+      collected_.log_probabilities.insert(collected_.log_probabilities.end(), round.log_probabilities.begin(),
+                                          round.log_probabilities.end());
     }
     const index count = static_cast<index>(collected_.logits.size()) / A::shape.vocab;
-    return {{collected_.logits.data(), count, A::shape.vocab}, collected_.steps, collected_.losses};
+    return {{collected_.logits.data(), count, A::shape.vocab},
+            collected_.steps,
+            collected_.losses,
+            collected_.chosen,
+            collected_.log_probabilities};
   }
 
   GYRE_COLD pass_plan plan(const extent& e) {
@@ -292,6 +311,8 @@ class decoder {
   struct {
     std::vector<statistic> logits, losses;
     std::vector<std::int32_t> steps;
+    std::vector<token> chosen;
+    std::vector<double> log_probabilities;
   } collected_;
 };
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,7 +35,7 @@ class generator {
   using id = std::uint64_t;
 
   explicit generator(const network<A, B, P>& net, generator_options options = {})
-      : decoder_(net), wavefront_(decoder_), options_(options), probabilities_(vocabulary), order_(vocabulary) {
+      : decoder_(net), wavefront_(decoder_), options_(options) {
     require(options.prompt_rows >= 1, "generator: prompt_rows is ", options.prompt_rows, "; it must be at least 1");
   }
 
@@ -177,26 +176,39 @@ class generator {
                          .lookup = r.lookup,
                          .cache = s->cache.get(),
                          .wants_logits = count == left,
+                         .choose = &r.choose,
+                         .history = s->tokens,
+                         .uniform = uniform_at(*s, s->tokens.size()),
                          .observer = s->observer ? &s->observer : nullptr});
       owners_.push_back(s.get());
     }
   }
 
+  /// The number that draws the token at a position.
+  static double uniform_at(const sequence& s, std::size_t position) {
+    return sampling_uniform(s.request.of, s.request.key, position);
+  }
   /// All draws before any is kept: if one throws, the round has not happened.
   void draw(const detail::round_result<statistic>& round) {
-    index row = 0;
+    std::size_t rows = 0;
     for (std::size_t i = 0; i < shares_.size(); ++i) {
       if (!shares_[i].wants_logits) continue;
       sequence& s = *owners_[i];
-      const std::span<const statistic> logits(round.logits[row++], vocabulary);
+      const std::size_t row = rows++;
       if (!s.running()) continue;  // cancelled by an observer of its states
-      draw_next(s, logits);
+      take_drawn(s, {round.chosen[row], round.log_probabilities[row]}, {round.logits[static_cast<index>(row)], vocabulary});
     }
   }
-  void draw_next(sequence& s, std::span<const statistic> logits) {
-    const double uniform = sampling_uniform(s.request.of, s.request.key, s.tokens.size());
-    s.drawn = sample(logits, std::span<const token>(s.tokens), s.request.choose, uniform, {probabilities_, order_});
+  void take_drawn(sequence& s, sampled_token drawn, std::span<const statistic> logits) {
+    s.drawn = drawn.id >= 0 ? drawn : drawn_on_host(s, logits);
     if (s.request.bytes && !s.stops_at(s.drawn.id)) s.drawn_bytes = s.request.bytes(s.drawn.id);
+  }
+  /// Throws what is wrong with logits that have no softmax, which the device does not tell.
+  GYRE_COLD sampled_token drawn_on_host(const sequence& s, std::span<const statistic> logits) {
+    std::vector<double> probabilities(vocabulary);
+    std::vector<token> order(vocabulary);
+    return sample(logits, std::span<const token>(s.tokens), s.request.choose, uniform_at(s, s.tokens.size()),
+                  {probabilities, order});
   }
   void commit(const detail::round_result<statistic>& round) {
     std::size_t rows = 0;
@@ -243,31 +255,27 @@ class generator {
   }
   /// Draws answers and drafts. Where anything throws, every sequence begins again at its last certain token.
   void run_drafting() try {
-    for (const auto& answer : wavefront_.run()) {
+    const auto choose = [this](std::uint64_t owner, index position, bool complete, detail::sampling_batch& batch) {
+      sequence& s = at(owner);
+      const std::span<const token> history = s.history_to(position);
+      batch.add(s.request.choose, history, uniform_at(s, history.size()), !complete);
+    };
+    for (const auto& answer : wavefront_.run(choose)) {
       sequence& s = at(answer.owner);
       // Cancelled by a callback of this round, or behind a token that this round has shown to be wrong.
       if (!s.running() || !s.is_on_its_way(answer.position)) continue;
       if (answer.complete) {
-        draw_next(s, answer.logits);
+        take_drawn(s, answer.drawn, answer.logits);
         s.has_answer = true;
         if (s.drafts.empty() || s.drafts.front() != s.drawn.id) s.drafts.clear(), s.on_their_way = 1;
-      } else {
-        const std::optional<token> draft = draw_draft(s, answer);
-        if (draft && s.revise(answer.position, *draft)) wavefront_.drop(s.number, answer.position + 1);
+      } else if (answer.drawn.id >= 0) {  // else none: plain decoding might never have come to such logits
+        if (s.revise(answer.position, answer.drawn.id)) wavefront_.drop(s.number, answer.position + 1);
       }
     }
   } catch (...) {
     wavefront_.clear();
     for (const auto& s : sequences_) s->on_their_way = 0, s->drafts.clear(), s->has_answer = false;
     throw;
-  }
-  /// No draft where there is none to draw: plain decoding might never have come to such logits.
-  std::optional<token> draw_draft(sequence& s, const detail::wavefront_answer<statistic>& answer) try {
-    const std::span<const token> history = s.history_to(answer.position);
-    const double uniform = sampling_uniform(s.request.of, s.request.key, history.size());
-    return detail::sample_token(answer.logits, history, s.request.choose, uniform, {probabilities_, order_});
-  } catch (const error&) {
-    return std::nullopt;
   }
   void commit_drafting() {
     for (const auto& each : sequences_) {
@@ -305,8 +313,6 @@ class generator {
   detail::decoder<A, B, P> decoder_;
   detail::wavefront<A, B, P> wavefront_;
   generator_options options_;
-  std::vector<double> probabilities_;
-  std::vector<token> order_;
   std::vector<std::unique_ptr<sequence>> sequences_;
   std::vector<std::unique_ptr<sequence_cache<B, scalar>>> spare_;
   std::vector<detail::round_share<B, scalar>> shares_;

@@ -9,6 +9,7 @@
 
 #include <gyre/core/layout.hpp>
 #include <gyre/generate/cache.hpp>
+#include <gyre/generate/sampling.hpp>
 #include <gyre/ops/shapes.hpp>
 #include <gyre/policy/exits.hpp>
 
@@ -39,6 +40,10 @@ struct round_share {
   cache_lookup lookup = cache_lookup::latest;
   sequence_cache<B, T>* cache = nullptr;  // null in every share of a round: nothing is cached
   bool wants_logits = false;              // of its last token
+  const sampling* choose =
+      nullptr;  // with wants_logits: how the next token is drawn; null in every share of a round: it is not
+  std::span<const token> history{};  // what `choose` penalises
+  double uniform = 0;                // what it draws with
   const state_observer<T>* observer = nullptr;
 };
 
@@ -50,7 +55,7 @@ class round_rows {
 
   void begin(std::span<const share> shares) {
     shares_ = shares;
-    ids_.clear(), owner_.clear(), active_.clear(), lanes_.clear(), wanted_.clear(), layout_.clear();
+    ids_.clear(), owner_.clear(), active_.clear(), lanes_.clear(), wanted_.clear(), layout_.clear(), choices_.clear();
     most_steps_ = 0, left_count_ = 0;
     for (std::size_t i = 0; i < shares.size(); ++i) {
       const share& s = shares[i];
@@ -66,6 +71,7 @@ class round_rows {
         active_.push_back(row);
       }
       if (s.wants_logits) wanted_.push_back(tokens() - 1);
+      if (s.wants_logits && s.choose != nullptr) choices_.add(*s.choose, s.history, s.uniform);
       most_steps_ = (std::max)(most_steps_, s.exit.most_steps());
     }
     steps_.assign(ids_.size(), 0), place_.assign(ids_.size(), 0);
@@ -77,6 +83,9 @@ class round_rows {
   const batch_layout& layout() const { return layout_; }
   std::span<const cache_lane<T>> lanes() const { return lanes_; }
   std::span<const index> wanted() const { return wanted_; }
+  /// Whether tokens are drawn, one for each row wanted.
+  bool draws() const { return !choices_.rows.empty(); }
+  const sampling_batch& choices() const { return choices_; }
   int most_steps() const { return most_steps_; }
   std::span<const std::int32_t> steps() const { return steps_; }
 
@@ -201,6 +210,7 @@ class round_rows {
   std::vector<index> place_;         // (tokens)
   std::vector<index> active_, wanted_, leaving_, staying_, left_rows_;
   std::vector<std::int32_t> copies_;
+  sampling_batch choices_;
   batch_layout layout_, active_layout_, left_layout_, part_;
   std::vector<cache_lane<T>> lanes_, active_lanes_, left_lanes_;
   int most_steps_ = 0;
@@ -224,6 +234,8 @@ class dry_rows {
   const batch_layout& layout() const { return layout_; }
   std::span<const cache_lane<T>> lanes() const { return {&lane_, 1}; }
   std::span<const index> wanted() const { return wanted_; }
+  bool draws() const { return true; }
+  const sampling_batch& choices() const { return choices_; }
   int most_steps() const { return steps_; }
   std::span<const std::int32_t> steps() const { return {}; }
   index active() const { return tokens(); }
@@ -270,6 +282,7 @@ class dry_rows {
   batch_layout layout_, nobody_;
   cache_lane<T> lane_{};
   std::vector<index> wanted_;
+  sampling_batch choices_;
   int steps_ = 0;
   bool done_ = false, remembers_ = false, counts_steps_ = false, reads_step_ = false;
 };

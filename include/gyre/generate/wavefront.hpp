@@ -31,12 +31,13 @@ struct wavefront_token {
   int speaks_at = 0;        // depth of the next draft
 };
 
-/// Logits of one token, for the token that follows.
+/// What one token says of the token that follows.
 template <class S>
 struct wavefront_answer {
   std::uint64_t owner = 0;
   index position = 0;
   bool complete = false;  // after most_steps, so that it has left; else a draft
+  sampled_token drawn;    // id -1: the logits have no softmax; drafts have no probability
   std::span<const S> logits;
 };
 
@@ -84,8 +85,9 @@ class wavefront {
 
   /// Runs all tokens on to the next depth at which one of them has something to say. Answers come in the order of the tokens, those
   /// of a request thus by position. The logits are valid until the decoder's
-  /// next round. If it throws, clear() and begin again.
-  std::span<const answer> run() {
+  /// next round. `choose(owner, position, complete, batch)` adds how the token that follows is drawn. If it throws, clear() and begin again.
+  template <class Choose>
+  std::span<const answer> run(const Choose& choose) {
     const index total = static_cast<index>(tokens_.size());
     const index entered = static_cast<index>(std::count(places_.begin(), places_.end(), index{-1})), old = total - entered;
     int steps = tokens_.front().most_steps;
@@ -96,7 +98,7 @@ class wavefront {
     gather_survivors(old);
     if (entered > 0) begin(old, entered);
     go_on(steps);
-    speak();
+    speak(choose);
     std::size_t kept = 0;
     for (std::size_t i = 0; i < tokens_.size(); ++i)
       if (tokens_[i].depth < tokens_[i].most_steps) tokens_[kept] = tokens_[i], places_[kept++] = static_cast<index>(i);
@@ -197,9 +199,10 @@ class wavefront {
     for (entry& e : tokens_) e.depth += steps;
   }
 
-  /// Coda and head of the speakers.
-  void speak() {
-    answers_.clear();
+  /// Coda and head of the speakers, and what follows by them.
+  template <class Choose>
+  void speak(const Choose& choose) {
+    answers_.clear(), choices_.clear();
     const index count = static_cast<index>(speakers_.size());
     if (count == 0) return;
     layout_.clear(), lanes_.clear();
@@ -214,12 +217,17 @@ class wavefront {
     const view hidden = A::finish(c, w, view(picked), tape);
     const matrix_view<S> logits(c.tape.template take<S>(count * A::shape.vocab), count, A::shape.vocab);
     A::logits(c, w, hidden, logits);
-    device_.finish();  // the host reads them
+    const auto complete = [](const entry& e) { return e.depth == e.most_steps; };
+    for (const index i : speakers_) choose(tokens_[at(i)].owner, tokens_[at(i)].position, complete(tokens_[at(i)]), choices_);
+    token* const chosen = c.tape.template take<token>(count);
+    double* const log_probabilities = c.tape.template take<double>(count);
+    device_.sample(matrix_view<const S>(logits), std::span<const sampling_row>(choices_.rows),
+                   std::span<const token>(choices_.histories), chosen, log_probabilities);
+    device_.finish();  // the host reads what was drawn
     for (index i = 0; i < count; ++i) {
       entry& e = tokens_[at(speakers_[at(i)])];
-      const bool complete = e.depth == e.most_steps;
       e.speaks_at = 2 * e.depth;
-      answers_.push_back({e.owner, e.position, complete, {logits[i], at(logits.cols)}});
+      answers_.push_back({e.owner, e.position, complete(e), {chosen[i], log_probabilities[i]}, {logits[i], at(logits.cols)}});
     }
   }
 
@@ -229,6 +237,7 @@ class wavefront {
   std::vector<index> places_;  // (tokens) rows of states() and prepared(); -1: just entered
   std::vector<index> speakers_;
   std::vector<answer> answers_;
+  sampling_batch choices_;
   std::vector<token> ids_;
   batch_layout layout_, one_;
   std::vector<cache_lane<T>> lanes_;

@@ -136,6 +136,18 @@
 // Recurrence
 //   row_change(V<const T> x, V<const T> before, S* change)       change (rows, 2): ||x - before||, ||x|| of every row
 //
+// Choice of tokens, in double
+//   sample(V<const S> logits, span<const sampling_row> rows, span<const token> histories, token* chosen, double* log_probabilities)
+//                                                                a token for each row of logits, by the row's rules (`sampling`
+//                                                                lists the steps), history and uniform number, and its logarithmic
+//                                                                probability under the softmax of the logits as they came, 0 where
+//                                                                the row does not want it. chosen is -1, and the probability 0,
+//                                                                where logits have no softmax: one is NaN or +inf, or all are -inf.
+//                                                                Rules out of range and tokens of a history outside the vocabulary
+//                                                                are refused. Which of two tokens it is may differ between backends
+//                                                                where rounding decides: where a cut or the uniform number lies as
+//                                                                near to a border as the probabilities' tolerance
+//
 // Loss
 //   cross_entropy(V<T> logits, span<const token> targets, S scale, S* losses, bool gradient)
 //                                                                losses[i] = logsumexp(logits[i]) - logits[i][target], unscaled,
@@ -164,6 +176,7 @@
 #include <gyre/core/bfloat16.hpp>
 #include <gyre/core/context.hpp>
 #include <gyre/ops/routing.hpp>
+#include <gyre/ops/sampling.hpp>
 #include <gyre/ops/shapes.hpp>
 #include <gyre/ops/updates.hpp>
 
@@ -179,7 +192,7 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, co
                               std::span<const index> from, std::span<const std::int32_t> positions,
                               std::span<const cache_lane<T>> lanes, attention_shape a, rotary_shape r, state_key key,
                               std::span<const index> blocks, row_groups groups, std::int32_t* to, const std::int32_t* at,
-                              router_loss_weights l) {
+                              router_loss_weights l, std::span<const sampling_row> choices, double* numbers) {
   b.fill(y, T(s));
   b.copy(x, y);
   b.copy(x, z);
@@ -222,6 +235,7 @@ concept operations = requires(B& b, matrix_view<T> y, matrix_view<const T> x, co
   b.router_loss(u, 1.0, at, n, rows, l, p);
   b.router_loss_backward(u, 1.0, at, n, rows, l, s, z);
   b.row_change(x, x, p);
+  b.sample(u, choices, ids, to, numbers);
   b.cross_entropy(y, ids, S(s), p, true);
   b.sum(o, n, p);
   b.random_normal(y, rows, key, 1.0, true);

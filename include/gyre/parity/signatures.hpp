@@ -4,4 +4,5 @@
 #include <gyre/parity/signatures_attention.hpp>
 #include <gyre/parity/signatures_routing.hpp>
 #include <gyre/parity/signatures_rows.hpp>
+#include <gyre/parity/signatures_sampling.hpp>
 #include <gyre/parity/signatures_weights.hpp>

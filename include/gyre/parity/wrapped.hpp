@@ -175,6 +175,10 @@ class wrapped : public B {
     run<operation::row_change>(a...);
   }
   template <class... A>
+  void sample(A&&... a) {
+    run<operation::sample>(a...);
+  }
+  template <class... A>
   void cross_entropy(A&&... a) {
     run<operation::cross_entropy>(a...);
   }
