@@ -103,7 +103,7 @@ TEMPLATE_TEST_CASE("steps after the first allocate nothing, and wait for the num
   CHECK(now().held() == 0);
 }
 
-TEST_CASE("tokens after the first allocate nothing, and wait for their logits alone", "[cuda]") {
+TEST_CASE("tokens after the first allocate nothing, and wait for themselves alone", "[cuda]") {
   stand_in::restart();
   {
     const gyre::cuda device;

@@ -92,14 +92,15 @@ struct weights_counted {
 /// equals. The smallest that stays is found by bisection of its bits, as in route.cuh, until it is told from its neighbours.
 template <unsigned Threads, class Each>
 GYRE_DEVICE void keep_likeliest(double* weights, index count, double total, index most, double share, Each each) {
-  const auto key = [=](index t) { return std::bit_cast<std::uint64_t>(weights[t]); };  // of numbers >= 0: in their order
+  const auto key = [](double weight) { return std::bit_cast<std::uint64_t>(weight); };  // of numbers >= 0: in their order
   const auto from = [&](std::uint64_t least) {
     unsigned number = 0;
     double sum = 0;
     each([&](index t) {
-      if (key(t) < least) return;
+      const double weight = weights[t];
+      if (key(weight) < least) return;
       ++number;
-      sum += weights[t];
+      sum += weight;
     });
     return weights_counted{static_cast<index>(block_sum<Threads>(number)), block_sum<Threads>(sum)};
   };
@@ -120,12 +121,14 @@ GYRE_DEVICE void keep_likeliest(double* weights, index count, double total, inde
   double taken =
       std::fmin(std::floor((share - above.sum) / ((at.sum - above.sum) / equals)), static_cast<double>(most - above.count));
   if (above.count == 0) taken = std::fmax(taken, 1.0);
-  const auto equal = [=](index t) { return key(t) >= limit && key(t) - limit < width; };
-  const index end = taken < equals ? first_beyond<Threads>(
-                                         count, [=](index t) { return equal(t) ? 1.0 : 0.0; }, [=](double) { return taken; })
-                                   : count;
+  const auto equal = [=](double weight) { return key(weight) >= limit && key(weight) - limit < width; };
+  const index end = taken < equals
+                        ? first_beyond<Threads>(
+                              count, [=](index t) { return equal(weights[t]) ? 1.0 : 0.0; }, [=](double) { return taken; })
+                        : count;
   each([&](index t) {
-    if (key(t) < limit || (equal(t) && t >= end)) weights[t] = 0;
+    const double weight = weights[t];
+    if (key(weight) < limit || (equal(weight) && t >= end)) weights[t] = 0;
   });
 }
 
