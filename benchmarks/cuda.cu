@@ -159,6 +159,22 @@ void cross_entropy(benchmark::State& state) {
   });
 }
 template <class B>
+void sample(benchmark::State& state) {
+  with_device<B>(state, [&](B& b, size n) {
+    matrix<float, B> z(b, n, vocabulary);
+    matrix<double, B> log_probabilities(b, n, 1);
+    b.random_normal(z.view(), layout_of(n), {gyre::seed{1}, 1}, 3.0, false);
+    matrix<gyre::token, B> chosen(b, n, 1);
+    const std::vector<gyre::sampling_row> rows(static_cast<std::size_t>(n),
+                                               {.rules = {.temperature = 0.7f, .top_p = 0.95f, .top_k = 50}, .uniform = 0.5});
+    repeat(state, b, [&] {
+      b.sample(z.read(), std::span<const gyre::sampling_row>(rows), std::span<const gyre::token>(), chosen.view().data,
+               log_probabilities.view().data);
+    });
+    report(state, bytes(n * vocabulary));
+  });
+}
+template <class B>
 void random_normal(benchmark::State& state) {
   with_device<B>(state, [&](B& b, size n) {
     matrix<float, B> y(b, n, width);
@@ -223,6 +239,7 @@ GYRE_BENCHMARK_BOTH(gated_silu_backward, sizes);
 GYRE_BENCHMARK_BOTH(attention, fewer_sizes);
 GYRE_BENCHMARK_BOTH(attention_backward, fewer_sizes);
 GYRE_BENCHMARK_BOTH(cross_entropy, fewer_sizes);
+GYRE_BENCHMARK_BOTH(sample, fewer_sizes);
 GYRE_BENCHMARK_BOTH(random_normal, sizes);
 GYRE_BENCHMARK_BOTH(product, fewer_sizes);
 GYRE_BENCHMARK_BOTH(adamw_update, sizes);
