@@ -40,10 +40,9 @@ struct round_share {
   cache_lookup lookup = cache_lookup::latest;
   sequence_cache<B, T>* cache = nullptr;  // null in every share of a round: nothing is cached
   bool wants_logits = false;              // of its last token
-  const sampling* choose =
-      nullptr;  // with wants_logits: how the next token is drawn; null in every share of a round: it is not
-  std::span<const token> history{};  // what `choose` penalises
-  double uniform = 0;                // what it draws with
+  const sampling* choose = nullptr;       // of the next token, with wants_logits; null in every share of a round: none is drawn
+  std::span<const token> history{};       // what `choose` penalises
+  double uniform = 0;                     // what it draws with
   const state_observer<T>* observer = nullptr;
 };
 

@@ -83,9 +83,9 @@ class wavefront {
   }
   void clear() { tokens_.clear(), places_.clear(); }
 
-  /// Runs all tokens on to the next depth at which one of them has something to say. Answers come in the order of the tokens, those
-  /// of a request thus by position. The logits are valid until the decoder's
-  /// next round. `choose(owner, position, complete, batch)` adds how the token that follows is drawn. If it throws, clear() and begin again.
+  /// Runs all tokens on to the next depth at which one of them has something to say. Answers come in the order of the tokens,
+  /// those of a request thus by position; their logits are valid until the decoder's next round. `choose(owner, position,
+  /// complete, batch)` adds to the batch how the token that follows is drawn. If it throws, clear() and begin again.
   template <class Choose>
   std::span<const answer> run(const Choose& choose) {
     const index total = static_cast<index>(tokens_.size());

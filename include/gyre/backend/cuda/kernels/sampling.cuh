@@ -1,5 +1,5 @@
-// Choice of a token from every row of logits, a block for each, in double. The logits are read up to four times, and the weights
-// that they become a few dozen times, from the second-level cache; nothing of a row leaves the device but its token.
+// Choice of a token from every row of logits, a block for each, in double. The logits are read up to four times, and the
+// weights that they become a few dozen times, from the second-level cache; nothing of a row leaves the device but its token.
 #pragma once
 
 #include <bit>
@@ -36,9 +36,9 @@ GYRE_DEVICE double sum_up_to_lane(double x) {
   return x;
 }
 
-/// The first t of [0, count) with f(t) > 0 at which the sum of f(0) .. f(t) exceeds limit(sum of all); the last with f(t) > 0 where
-/// rounding lets none exceed it. f is never negative, and somewhere positive. Every warp sums a section, the one that holds the
-/// place goes through its own once more. Every thread of the block calls it; what they wrote before may be read by f.
+/// The first t of [0, count) with f(t) > 0 at which the sum of f(0) .. f(t) exceeds limit(sum of all); the last with f(t) > 0
+/// where rounding lets none exceed it. f is never negative, and somewhere positive. Every warp sums a section, the one that
+/// holds the place goes through its own once more. Every thread of the block calls it; what they wrote before may be read by f.
 template <unsigned Threads, class F, class Limit>
 GYRE_DEVICE index first_beyond(index count, F f, Limit limit) {
   constexpr unsigned warps = Threads / warp_lanes;
@@ -88,8 +88,8 @@ struct weights_counted {
   double sum = 0;
 };
 
-/// Sets to 0 the weights but the likeliest: at most `most` of them, with a sum of at most `share`, and at least one; the first of
-/// equals. The smallest that stays is found by bisection of its bits, as in route.cuh, until it is told from its neighbours.
+/// Sets to 0 the weights but the likeliest: at most `most` of them, with a sum of at most `share`, and at least one; the first
+/// of equals. The smallest that stays is found by bisection of its bits, as in route.cuh, until it is told from its neighbours.
 template <unsigned Threads, class Each>
 GYRE_DEVICE void keep_likeliest(double* weights, index count, double total, index most, double share, Each each) {
   const auto key = [](double weight) { return std::bit_cast<std::uint64_t>(weight); };  // of numbers >= 0: in their order
