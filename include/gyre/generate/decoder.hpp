@@ -10,22 +10,13 @@
 #include <vector>
 
 #include <gyre/generate/cache.hpp>
+#include <gyre/generate/round_result.hpp>
 #include <gyre/generate/round_rows.hpp>
 #include <gyre/model/pass.hpp>
 
 GYRE_BEGIN
 
 namespace detail {
-
-/// What a round leaves, valid until the next.
-template <class S>
-struct round_result {
-  matrix_view<const S> logits;          // (shares that want them, vocabulary), in their order
-  std::span<const std::int32_t> steps;  // (tokens) steps run
-  std::span<const S> losses;            // (tokens) with targets: cross-entropies
-  std::span<const token> chosen;        // (shares that want logits) where these say how tokens are drawn; -1 without a softmax
-  std::span<const double> log_probabilities;  // likewise: of `chosen`, under the softmax of the logits as they came
-};
 
 /// The sequence of calls behind a round and its plan. `Rows` decides which rows go on after each step: round_rows or dry_rows.
 template <class A, class B, class P, class Rows>
@@ -247,8 +238,7 @@ class decoder {
     return count;
   }
   round_result<statistic> run_in_parts(std::span<const share> shares, std::span<const token> targets) {
-    collected_.logits.clear(), collected_.losses.clear(), collected_.steps.clear();
-    collected_.chosen.clear(), collected_.log_probabilities.clear();
+    collected_.clear();
     while (!shares.empty()) {
       const auto part = shares.first(fit(shares));
       std::size_t tokens = 0;
@@ -256,20 +246,9 @@ class decoder {
       const auto round = run_together(part, targets.empty() ? targets : targets.first(tokens));
       targets = targets.empty() ? targets : targets.subspan(tokens);
       shares = shares.subspan(part.size());
-      if (round.logits.rows > 0)
-        collected_.logits.insert(collected_.logits.end(), round.logits[0], round.logits[0] + round.logits.size());
-      collected_.steps.insert(collected_.steps.end(), round.steps.begin(), round.steps.end());
-      collected_.losses.insert(collected_.losses.end(), round.losses.begin(), round.losses.end());
-      collected_.chosen.insert(collected_.chosen.end(), round.chosen.begin(), round.chosen.end());
-      collected_.log_probabilities.insert(collected_.log_probabilities.end(), round.log_probabilities.begin(),
-                                          round.log_probabilities.end());
+      collected_.append(round);
     }
-    const index count = static_cast<index>(collected_.logits.size()) / A::shape.vocab;
-    return {{collected_.logits.data(), count, A::shape.vocab},
-            collected_.steps,
-            collected_.losses,
-            collected_.chosen,
-            collected_.log_probabilities};
+    return collected_.result(A::shape.vocab);
   }
 
   GYRE_COLD pass_plan plan(const extent& e) {
@@ -308,12 +287,7 @@ class decoder {
   pass_plan plan_;
   pass_observer<P>* observer_ = nullptr;
   bool remembers_ = false, counts_steps_ = false, reads_step_ = false;
-  struct {
-    std::vector<statistic> logits, losses;
-    std::vector<std::int32_t> steps;
-    std::vector<token> chosen;
-    std::vector<double> log_probabilities;
-  } collected_;
+  collected_rounds<statistic> collected_;
 };
 
 }  // namespace detail
