@@ -28,7 +28,8 @@ class collector : public placed<reference> {
 
   template <class X>
   std::span<const X> host(std::string_view name, std::span<const X> x) {
-    of_host.push_back(copy_of<X>(name, access::input, {x.data(), 1, static_cast<index>(x.size())}));
+    if constexpr (std::is_arithmetic_v<X>)  // what else there is, is described
+      of_host.push_back(copy_of<X>(name, access::input, {x.data(), 1, static_cast<index>(x.size())}));
     return x;
   }
   template <class T>
@@ -54,6 +55,13 @@ std::string described(const A& x) {
   } else if constexpr (std::is_same_v<A, std::reference_wrapper<const batch_layout>>) {
     for (const sequence_span& s : x.get().sequences())
       text << s.count << " tokens after " << s.past << " key " << s.key << "; ";
+  } else if constexpr (std::is_same_v<A, std::span<const sampling_row>>) {
+    for (const sampling_row& row : x) {
+      const sampling& r = row.rules;
+      text << "temperature " << r.temperature << ", top_k " << r.top_k << ", top_p " << r.top_p << ", min_p " << r.min_p
+           << ", repetition_penalty " << r.repetition_penalty << ", greedy " << r.greedy << ", uniform " << row.uniform
+           << ", history " << row.history << " + " << row.history_size << ", id_only " << row.id_only << "; ";
+    }
   }
   return text.str();
 }
