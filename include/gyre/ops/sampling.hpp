@@ -41,7 +41,7 @@ struct sampling {
 
 /// The choice from one row of logits, as a call of `sample` for many rows has it.
 struct sampling_row {
-  sampling rules;
+  sampling rules{};
   double uniform = 0;                   // in [0, 1): draws the token
   index history = 0, history_size = 0;  // prompt and output lie in the call's histories from this token on; rows may share them
   bool id_only = false;                 // the log-probability is not wanted, as of a draft
