@@ -178,6 +178,7 @@ class generator {
                          .wants_logits = count == left,
                          .choose = &r.choose,
                          .history = s->tokens,
+                         .most_history = s->most_tokens(),
                          .uniform = uniform_at(*s, s->tokens.size()),
                          .observer = s->observer ? &s->observer : nullptr});
       owners_.push_back(s.get());
@@ -258,7 +259,7 @@ class generator {
     const auto choose = [this](std::uint64_t owner, index position, bool complete, detail::sampling_batch& batch) {
       sequence& s = at(owner);
       const std::span<const token> history = s.history_to(position);
-      batch.add(s.request.choose, history, uniform_at(s, history.size()), !complete);
+      batch.add(s.request.choose, history, s.most_tokens(), uniform_at(s, history.size()), !complete);
     };
     for (const auto& answer : wavefront_.run(choose)) {
       sequence& s = at(answer.owner);

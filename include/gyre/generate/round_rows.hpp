@@ -42,6 +42,7 @@ struct round_share {
   bool wants_logits = false;              // of its last token
   const sampling* choose = nullptr;       // of the next token, with wants_logits; null in every share of a round: none is drawn
   std::span<const token> history{};       // what `choose` penalises
+  index most_history = 0;                 // tokens that it may come to have in later rounds
   double uniform = 0;                     // what it draws with
   const state_observer<T>* observer = nullptr;
 };
@@ -70,7 +71,7 @@ class round_rows {
         active_.push_back(row);
       }
       if (s.wants_logits) wanted_.push_back(tokens() - 1);
-      if (s.wants_logits && s.choose != nullptr) choices_.add(*s.choose, s.history, s.uniform);
+      if (s.wants_logits && s.choose != nullptr) choices_.add(*s.choose, s.history, s.most_history, s.uniform);
       most_steps_ = (std::max)(most_steps_, s.exit.most_steps());
     }
     steps_.assign(ids_.size(), 0), place_.assign(ids_.size(), 0);
