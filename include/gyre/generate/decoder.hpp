@@ -61,8 +61,8 @@ class round_walk {
         const sampling_batch& choices = rows_.choices();
         c_.device.sample(matrix_view<const S>(logits), std::span<const sampling_row>(choices.rows),
                          std::span<const token>(choices.histories), chosen, log_probabilities);
-        const auto count = static_cast<std::size_t>(wanted);
-        result.chosen = {chosen, count}, result.log_probabilities = {log_probabilities, count};
+        result.chosen = std::span<const token>(chosen, static_cast<std::size_t>(wanted));
+        result.log_probabilities = std::span<const double>(log_probabilities, static_cast<std::size_t>(wanted));
       }
     }
     return result;
