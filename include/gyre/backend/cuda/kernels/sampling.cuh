@@ -139,7 +139,7 @@ GYRE_KERNEL void __launch_bounds__(Threads)
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const auto row = static_cast<index>(blockIdx.x);
   const index vocabulary = logits.cols;
-  const sampling_numbers rules = rows[row];
+  const sampling_numbers& rules = rows[row];
   const S* const z = logits[row];
   double* const weights = workspace + row * sampling_workspace_of_row(vocabulary);
   // A thread gets the same tokens each time, so its own weights need no barrier.
@@ -184,7 +184,7 @@ GYRE_KERNEL void __launch_bounds__(Threads)
       }
       __syncthreads();
     }
-    const auto changed = [=](index t) {
+    const auto changed = [=, &rules](index t) {
       constexpr double most = (std::numeric_limits<double>::max)();
       const double x = logit(t);
       if (!penalised || (seen[t / 32] >> (t % 32) & 1) == 0 || x == -infinity) return x;
